@@ -1,5 +1,3 @@
-"""A host made of gateware, for boards without PCIe: a root complex, on-card memory, and a bus into
-both.
-"""
+"""A host in gateware, for boards without PCIe: a root complex, on-card memory and a bus."""
 
 # SPDX-License-Identifier: BSD-2-Clause

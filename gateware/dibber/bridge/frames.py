@@ -1,4 +1,4 @@
-"""Frames of a UART to accesses of a bus."""
+"""Frames of a UART become accesses of a bus."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,30 +14,28 @@ from dibber.common.crc import CRC32C
 # Frame Bridge -------------------------------------------------------------------------------------
 
 class FrameBridge(LiteXModule):
-    """Do what frames (`struct frame` of the interface) ask for, one at a time, and answer each.
+    """Execute frames (`struct frame` of the interface), one at a time, and answer each.
 
-    Nothing is executed of a frame whose CRC is wrong, and nobody is told: who asked asks again when
-    the answer does not come. So that an answer that was lost does no harm either, a write that has
-    the number of the frame before it is answered without being executed. Reads are executed each
-    time.
+    A frame with a wrong CRC is dropped without an answer; the sender repeats it when no answer
+    comes. An answer may also be lost. So a write with the number of the previous frame is answered,
+    but not executed again. Reads are executed each time.
 
-    Bytes that begin no frame are passed over. A frame that stops in the middle is dropped after a
-    silence, so that whoever is silent for longer than that begins anew.
+    Bytes outside a frame are skipped. An incomplete frame is dropped after a silence. So after this
+    time the sender can start with a new frame.
 
     Parameters
     ----------
-    silence  : cycles without a byte after which a begun frame is dropped
-    patience : cycles that an access of the bus may take; then it reads all ones, and the answer
-               says so
+    silence  : cycles without a byte after which an incomplete frame is dropped
+    patience : cycles that a bus access may take; then it reads all ones, and the answer tells it
     room     : words of the longest write; a longer one is dropped
 
     Attributes
     ----------
     sink, source : Endpoint([("data", 8)])   from and to the UART
-    bus          : wishbone.Interface, out   32 bits, addressing words
-    bad          : Signal(), out             pulses for each frame that was dropped
+    bus          : wishbone.Interface, out   32 bits, word addresses
+    bad          : Signal(), out             one pulse for each dropped frame
 
-    Cycles: 5 to take a word, 6 to send one, those of the bus, and 1 more for each access.
+    Cycles: 5 to receive a word, 6 to send one, those of the bus, and 1 more for each access.
     """
     def __init__(self, silence, patience=2**14, room=C.FRAME_WORDS):
         self.sink   = sink   = stream.Endpoint([("data", 8)])
@@ -48,28 +46,30 @@ class FrameBridge(LiteXModule):
         # # #
 
         self.crc = crc = CRC32C()
-        place  = {m.name: (8*m.offset, 8*m.size) for m in FRAME.members}
-        part   = lambda word, name: word[place[name][0]:place[name][0] + place[name][1]]
-        word   = Signal(32)  # being taken, or sent
-        octet  = Signal(2)   # of it
-        shifts = Signal()    # an octet of it comes or goes
+        field_bits  = {m.name: (8*m.offset, 8*m.size) for m in FRAME.members}
+        frame_field = lambda word, name: word[
+            field_bits[name][0]:field_bits[name][0] + field_bits[name][1]]
+        word   = Signal(32)  # the word that is received or sent
+        octet  = Signal(2)   # index of its byte
+        shifts = Signal()    # a byte of it is received or sent
         head   = Signal(32)
-        count  = part(head, "words")[:bits_for(C.FRAME_WORDS)]
-        write  = part(head, "write")[0]
+        count  = frame_field(head, "words")[:bits_for(C.FRAME_WORDS)]
+        write  = frame_field(head, "write")[0]
         adr    = Signal(30)
         index  = Signal(max=C.FRAME_WORDS + 1)
         status = Signal()
 
         # Numbers ----------------------------------------------------------------------------------
 
-        number = Signal(8)
-        known  = Signal()  # there was a frame before
-        done   = Signal()
-        self.comb += done.eq(known & (part(head, "number") == number))
+        number     = Signal(8)
+        has_number = Signal()  # `number` is that of a previous frame
+        is_repeat  = Signal()
+        self.comb += is_repeat.eq(has_number & (frame_field(head, "number") == number))
 
         # Words of a Write -------------------------------------------------------------------------
 
-        # By name, where there are many, in block RAM: it is read a cycle before its word is stored.
+        # A long buffer is in block RAM, selected by its name: a word is read one cycle before its
+        # store.
         memory = Memory(32, room, name="block_words" if room > 16 else "frame_words")
         put    = memory.get_port(write_capable=True)
         get    = memory.get_port(mode=READ_FIRST)
@@ -82,50 +82,53 @@ class FrameBridge(LiteXModule):
 
         # Bus --------------------------------------------------------------------------------------
 
-        # Who answers is found out from the address, which takes long. So the end of an access is
-        # seen in the cycle after it.
-        waited = Signal(max=patience + 1)
-        acked  = Signal()
-        late   = Signal()
-        ended  = Signal()
+        # The slave is selected by the address, which is slow. So the end of an access is
+        # registered.
+        waited    = Signal(max=patience + 1)
+        acked     = Signal()
+        timed_out = Signal()
+        ended     = Signal()
         self.comb += [
             bus.adr.eq(adr),
             bus.sel.eq(0xf),
             bus.dat_w.eq(get.dat_r),
             bus.stb.eq(bus.cyc),
-            ended.eq(acked | late),
+            ended.eq(acked | timed_out),
         ]
         self.sync += [
             acked.eq(bus.cyc & bus.ack),
-            late.eq(bus.cyc & (waited == patience)),
+            timed_out.eq(bus.cyc & (waited == patience)),
             waited.eq(0),
             If(bus.cyc, waited.eq(waited + 1)),
-            If(late & ~acked, status.eq(1)),
+            If(timed_out & ~acked, status.eq(1)),
         ]
 
         # Silence ----------------------------------------------------------------------------------
 
-        quiet = Signal(max=silence + 1)
-        over  = Signal()
-        self.comb += over.eq(quiet == silence)
-        self.sync += If(sink.valid, quiet.eq(0)).Elif(~over, quiet.eq(quiet + 1))
+        quiet_cycles  = Signal(max=silence + 1)
+        frame_timeout = Signal()
+        self.comb += frame_timeout.eq(quiet_cycles == silence)
+        self.sync += If(sink.valid, quiet_cycles.eq(0)).Elif(~frame_timeout,
+            quiet_cycles.eq(quiet_cycles + 1)
+        )
 
         # Frames -----------------------------------------------------------------------------------
 
         self.fsm = fsm = FSM(reset_state="HUNT")
 
-        # An octet that comes is known late. What is shifted in behind one that goes is never sent.
+        # `shifts` is late for a received byte. While sending, the byte that is shifted in is not
+        # used.
         self.sync += If(shifts, word.eq(Cat(word[8:], sink.data)))
 
         def take(then):
-            """Take a word byte by byte, the first one lowest."""
+            """Receive a word byte by byte, the lowest byte first; then go to state `then`."""
             return [
                 sink.ready.eq(1),
                 shifts.eq(sink.valid),
                 If(sink.valid,
                     NextValue(octet, octet + 1),
                     If(octet == 3, NextState(then)),
-                ).Elif(over,
+                ).Elif(frame_timeout,
                     self.bad.eq(1),
                     NextState("HUNT"),
                 )
@@ -145,7 +148,12 @@ class FrameBridge(LiteXModule):
             crc.step.eq(1),
             NextValue(head, word),
             NextState("TAKE-ADDRESS"),
-            If((part(word, "words") == 0) | (part(word, "words") > Mux(part(word, "write")[0], room, C.FRAME_WORDS)), *drop),
+            If((frame_field(word, "words") == 0) |
+               (
+                   frame_field(word, "words") > Mux(
+                       frame_field(word, "write")[0], room, C.FRAME_WORDS)),
+                *drop
+            ),
         )
         fsm.act("TAKE-ADDRESS", *take("ADDRESS"))
         fsm.act("ADDRESS",
@@ -165,13 +173,13 @@ class FrameBridge(LiteXModule):
         fsm.act("CHECK",
             crc.load.eq(1),
             NextValue(index, 0),
-            NextValue(known, 1),
-            NextValue(number, part(head, "number")),
+            NextValue(has_number, 1),
+            NextValue(number, frame_field(head, "number")),
             NextValue(word, Cat(Constant(C.FRAME_REPLY, 8), head[8:])),
-            If(write & ~done, NextState("STORED")).Else(NextState("REPLY")),
-            If(~write | ~done, NextValue(status, 0)),
+            If(write & ~is_repeat, NextState("STORED")).Else(NextState("REPLY")),
+            If(~write | ~is_repeat, NextValue(status, 0)),
             If(word != crc.value,
-                NextValue(known, known),
+                NextValue(has_number, has_number),
                 NextValue(number, number),
                 *drop
             ),
@@ -185,7 +193,7 @@ class FrameBridge(LiteXModule):
                 If(index + 1 == count, NextState("REPLY")).Else(NextState("STORED")),
             )
         )
-        # A slave sees the end of one access before the next, and the next word comes from memory.
+        # One idle cycle: the slave must see the end of an access, and the next word is read.
         fsm.act("STORED", NextState("STORE"))
         fsm.act("REPLY",
             crc.step.eq(1),
@@ -194,7 +202,7 @@ class FrameBridge(LiteXModule):
         )
 
         def send(*then):
-            """Send the word, then do that."""
+            """Send `word` byte by byte; then run the statements `then`."""
             return [
                 source.valid.eq(1),
                 source.data.eq(word[:8]),
@@ -220,7 +228,8 @@ class FrameBridge(LiteXModule):
             crc.step.eq(1),
             NextState("SEND-WORD"),
         )
-        fsm.act("SEND-WORD", *send(If(index == count, NextState("STATUS")).Else(NextState("FETCH"))))
+        fsm.act(
+            "SEND-WORD", *send(If(index == count, NextState("STATUS")).Else(NextState("FETCH"))))
         fsm.act("STATUS",
             NextValue(word, status),
             NextState("SUM"),

@@ -1,5 +1,4 @@
-"""From a Wishbone bus to memory requests of one DW, and with answers to the PHY's transmit stream.
-"""
+"""Requests of the bridge: bus accesses become memory requests of one DW on the PHY's stream."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -20,12 +19,11 @@ def request_layout():
 # Bus Requester ------------------------------------------------------------------------------------
 
 class BusRequester(LiteXModule):
-    """Turn each load and store of a bus into one memory request, one at a time.
+    """Turn each load and store of a bus into a memory request, one at a time.
 
-    A store is acknowledged when the PHY has taken its TLP, a load when its completion has come:
-    what the bus does leaves in that order. A load that is refused gives all ones, as a PC's root
-    complex answers. A master that gives up before its load is answered is not told of that answer
-    later.
+    A store is acknowledged when the PHY has taken its TLP, a load when its completion has come. So
+    the requests keep the order of the bus. A load that is refused gives all ones, as the root
+    complex of a PC does. If a master gives up a load, a later answer to it is dropped.
 
     Parameters
     ----------
@@ -33,10 +31,10 @@ class BusRequester(LiteXModule):
 
     Attributes
     ----------
-    bus         : wishbone.Interface, in         32 bits, addressing words below 4 GiB; `sel` is
-                  taken for all ones
+    bus         : wishbone.Interface, in         32 bits, word addresses below 4 GiB; `sel` is
+                  ignored, all bytes are accessed
     source      : Endpoint(request_layout), out
-    marked      : Signal, in                     the write has been taken by the PHY
+    marked      : Signal, in                     the PHY has taken the write
     completions : Endpoint(completion_layout), in   valid only
     """
     def __init__(self, data_width):
@@ -48,7 +46,7 @@ class BusRequester(LiteXModule):
 
         # # #
 
-        # The tag tells the answer from that to a load which the master gave up.
+        # The tag distinguishes an answer from one to a load that the master gave up.
         tag  = Signal(8)
         word = Signal(32)
         self.comb += [
@@ -95,10 +93,9 @@ class BusRequester(LiteXModule):
 # Root Transmitter ---------------------------------------------------------------------------------
 
 class RootTransmitter(LiteXModule):
-    """Send TLPs of two kinds over one stream, answers first.
+    """Send requests and completions over one stream; completions have priority.
 
-    What TLPTransmitter does for a card, without what only a card sends: a request has one DW and a
-    header of three.
+    It does what TLPTransmitter does for a card, but a request always has one DW and a 3-DW header.
 
     Parameters
     ----------
@@ -139,7 +136,7 @@ class RootTransmitter(LiteXModule):
             header.eq(reply.header),
             sink.shift.eq(reply.shift),
             sink.dwords.eq(reply.dwords),
-            # The DW lies in lane 0, whatever its address.
+            # The DW is always in lane 0, for each address.
             If(~answers,
                 sink.dat[:32].eq(request.dat),
                 sink.shift.eq(1),

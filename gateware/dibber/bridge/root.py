@@ -1,4 +1,4 @@
-"""A root complex on the card: what a board without PCIe has in place of a PCIe PHY."""
+"""A root complex on the card, which replaces the PCIe PHY on boards without PCIe."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -19,14 +19,13 @@ from dibber.common.sram import SharedSRAM
 
 # Addresses ----------------------------------------------------------------------------------------
 
-# The same for a program at the bus and for the card: what a program finds at an address, the card
-# finds there.
+# Addresses are the same on both sides: for a program at the bus and for the card.
 BAR_BASE    = 0x00000000  # BAR 0, C.BAR0_SIZE bytes
 MEMORY_BASE = C.BRIDGED_MEMORY
 SPACE       = 0x80000000  # address bits above are not decoded
-BANK_BYTES  = 4096        # at BRIDGE_BASE, for the bus alone
+BANK_BYTES  = 4096        # at BRIDGE_BASE, only for the bus
 
-MAX_PAYLOAD = 256  # bytes, as most PCs have it
+MAX_PAYLOAD = 256  # bytes, as in most PCs
 MAX_REQUEST = 512
 
 # Root Complex -------------------------------------------------------------------------------------
@@ -34,36 +33,35 @@ MAX_REQUEST = 512
 class RootComplex(LiteXModule):
     """The host's end of PCIe, with memory on the card and a bus in place of a processor.
 
-    To the core this is a LitePCIe PHY. It takes the TLPs that the card sends: its writes land in
-    the memory, byte-exact, and its reads are answered from it. A program at the bus reaches BAR 0
-    (each access is a TLP to the card and, for a load, its completion) and the memory, a word at a
-    time. So it is a host in all that the library needs: doorbells, firmware window, queues and data
-    in memory that both reach. There are no interrupts but as PCIe has them: a vector whose address
-    lies in the memory is written there.
+    To the core this is a LitePCIe PHY. It takes the TLPs that the card sends: writes go to the
+    memory, byte-exact, and reads are answered from it. A program at the bus accesses BAR 0 and the
+    memory, one word at a time. An access to BAR 0 is a TLP to the card and, for a load, its
+    completion. So it is a complete host for the library: doorbells, firmware window, and shared
+    memory for queues and data. There are no other interrupts than MSI-X: a vector whose address is
+    in the memory is written there.
 
-    A program at a UART is slow, and has a copy of the memory that it brings up to date. So it is
-    told where the card has written (CHANGED), and can make the card wait (HOLD): its TLPs are not
-    taken then. Loads of BAR 0, which the card answers by such TLPs, must wait for the end of that.
+    A program at a UART is slow, so it works on a copy of the memory. It reads where the card has
+    written (CHANGED), and can stop the card's TLPs meanwhile (HOLD). The card answers loads of BAR
+    0 by TLPs too, so they must wait until HOLD is cleared.
 
-    It is made of the card's own host layer, turned round: TLPs are parsed, made, checked and
-    counted by the same blocks at both ends. What lies outside the memory is refused: a write is
-    dropped, a read gets Unsupported Request.
+    It is built from the card's own host layer, with the directions exchanged: the same blocks
+    parse, make, check and count TLPs at both ends. Accesses outside the memory are refused: a write
+    is dropped, and a read gets Unsupported Request.
 
     Parameters
     ----------
     data_width   : 64 or 128
-    memory_bytes : a power of two of at least 4 KiB
+    memory_bytes : a power of two, at least 4 KiB
 
     Attributes
     ----------
-    sink, source : Endpoint(phy_layout)          as LitePCIe's PHYs have them
-    id, bar0_size, bar0_mask, max_payload_size, max_request_size, extended_tags : what the core asks
-    of a PHY
-    bus          : wishbone.Interface, in        32 bits, addressing words; of BAR 0 whole words
-                   only; no answer outside of BAR 0, memory and the bank `bridge`
-    bad_frame    : Signal, in                    counted in that bank
-    refused      : Signal, out                   pulses for each TLP of the card that had no place
-                   here
+    sink, source : Endpoint(phy_layout)          as in LitePCIe's PHYs
+    id, bar0_size, bar0_mask, max_payload_size, max_request_size, extended_tags : as the core needs
+    them
+    bus          : wishbone.Interface, in        32 bits, word addresses; in BAR 0 only whole words.
+                   No answer outside of BAR 0, memory and the bank `bridge`
+    bad_frame    : Signal, in                    counted in the bank `bridge`
+    refused      : Signal, out                   one pulse for each TLP of the card that is refused
 
     Cycles: a load from the memory 2, a store 1. A read of one line is answered after 15; longer
     ones take 39 for each 128 bytes at 64 bits, 22 at 128.
@@ -105,12 +103,16 @@ class RootComplex(LiteXModule):
             receiver.sink.valid.eq(self.sink.valid & ~registers.hold),
             self.sink.ready.eq(receiver.sink.ready & ~registers.hold),
             registers.changed.eq(port.we),
-            registers.chunk.eq(port.adr[log2_int(memory_bytes//C.BRIDGED_CHUNKS//(data_width//8)):]),
+            registers.chunk.eq(
+                port.adr[log2_int(memory_bytes//C.BRIDGED_CHUNKS//(data_width//8)):]),
             registers.bad.eq(self.bad_frame),
             receiver.writes.connect(decoder.writes),
             receiver.requests.connect(decoder.requests),
-            receiver.completions.connect(requester.completions, omit={"requester", "modified", "flaw"}),
-            *[getattr(memory.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
+            receiver.completions.connect(
+                requester.completions, omit={"requester", "modified", "flaw"}),
+            *[
+                getattr(memory.port, name).eq(getattr(port, name))
+                for name in ["adr", "dat_w", "be", "we", "re"]],
             port.dat_r.eq(memory.port.dat_r),
             decoder.replies.connect(transmitter.replies),
             requester.source.connect(transmitter.requests),

@@ -7,7 +7,7 @@ from migen import *
 from litex.gen import *
 
 class CommitFIFO(LiteXModule):
-    """Entries are written ahead, then committed together or taken back together.
+    """A FIFO in which several entries are written, then committed together or rolled back together.
 
     Parameters
     ----------
@@ -16,15 +16,15 @@ class CommitFIFO(LiteXModule):
 
     Attributes
     ----------
-    writable : Signal(), out       there is room for an entry; a register, for who writes here often
-               waits for it in a long chain
+    writable : Signal(), out       there is room for an entry; registered, because the writers use
+               it in long timing paths
     we, din  : Signal, in          write `din`; ignored unless `writable`
-    commit   : Signal(), in        everything written, this cycle's entry included, becomes readable
-    rollback : Signal(), in        everything written since the last commit is forgotten, this
-               cycle's
-                                   entry included
+    commit   : Signal(), in        all entries written, including this cycle's, become readable
+    rollback : Signal(), in        all entries since the last commit, including this cycle's, are
+               dropped
     readable : Signal(), out       `dout` is valid
-    re, dout : Signal, in and out  take it
+    re       : Signal(), in        take `dout`
+    dout     : Signal, out
 
     Cycles: 2 from `commit` to `dout`, then an entry a cycle; 2 from `re` to `writable`. Block RAM
     with its output register.
@@ -46,23 +46,23 @@ class CommitFIFO(LiteXModule):
         produce   = Signal(bits + 1)  # one bit more than the address tells full from empty
         committed = Signal(bits + 1)
         consume   = Signal(bits + 1)
-        following = Signal(bits + 1)
+        produced  = Signal(bits + 1)
 
         memory = Memory(width, depth)
         write  = memory.get_port(write_capable=True)
-        # holds its line when the place is written anew
+        # `re` holds the output while its place is written again.
         read   = memory.get_port(has_re=True, mode=READ_FIRST)
         self.specials += memory, write, read
 
-        # Whether it is full is known before `we` is, for both cases, and from where the reader was:
-        # a place that it leaves is found 1 cycle later.
+        # `writable` is computed one cycle ahead, for both values of `we`. It uses the reader's old
+        # position, so a place that becomes free is seen one cycle later.
         def room(place):
             return (place[:bits] != consume[:bits]) | (place[bits] == consume[bits])
 
-        one = Signal(bits + 1)
+        produce_next = Signal(bits + 1)
         self.comb += [
-            one.eq(produce + 1),
-            following.eq(produce + (self.we & self.writable)),
+            produce_next.eq(produce + 1),
+            produced.eq(produce + (self.we & self.writable)),
             write.adr.eq(produce[:bits]),
             write.dat_w.eq(self.din),
             write.we.eq(self.we & self.writable),
@@ -71,9 +71,12 @@ class CommitFIFO(LiteXModule):
             self.dout.eq(read.dat_r),
         ]
         self.sync += [
-            self.writable.eq(Mux(self.rollback, room(committed), Mux(self.we & self.writable, room(one), room(produce)))),
-            produce.eq(following),
-            If(self.commit, committed.eq(following)),
+            self.writable.eq(
+                Mux(
+                    self.rollback, room(committed),
+                    Mux(self.we & self.writable, room(produce_next), room(produce)))),
+            produce.eq(produced),
+            If(self.commit, committed.eq(produced)),
             If(self.rollback, produce.eq(committed)),
             consume.eq(consume + read.re),
             If(read.re,

@@ -1,5 +1,4 @@
-"""Cyclic redundancy checks: CRC-32C a 32-bit word a cycle, and CRC-8 of the start word's one byte.
-"""
+"""CRCs: CRC-32C of one 32-bit word a cycle, and CRC-8 of the one byte of a start word."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -25,54 +24,57 @@ def _crc32c_bits(state, count):
     return state
 
 def _shared(sums, inputs):
-    """Sums, as sets of terms 0 to `inputs` - 1, with terms for what several of them have in common:
-    (sums, new terms).
+    """Factor out common terms of XOR sums; returns (sums, new terms).
 
-    A new term is the list of those, two to four, that it is the sum of; the first one is number
-    `inputs`. Always the one is taken that spares most: each sum that has it loses the others of its
-    terms, and a LUT4 adds three terms to a sum.
+    `sums` are sets of terms 0 to `inputs` - 1. A new term is a list of the two to four terms that
+    it sums; the first new term has number `inputs`. The search is greedy: each step takes the
+    common term that saves most. A LUT4 adds three terms to a sum.
     """
     sums, new = [set(terms) for terms in sums], []
     while True:
-        within = [sum(1 << n for n, terms in enumerate(sums) if term in terms) for term in range(inputs + len(new))]
+        in_sums = [
+            sum(1 << n for n, terms in enumerate(sums) if term in terms)
+            for term in range(inputs + len(new))]
         most, best = 3, None
         def extend(common, all_of, first):
             nonlocal most, best
-            for term in range(first, len(within)):
-                having = all_of & within[term]
-                terms  = [*common, term]
-                if 3*having.bit_count() <= most:
+            for term in range(first, len(in_sums)):
+                users = all_of & in_sums[term]
+                terms = [*common, term]
+                if 3*users.bit_count() <= most:
                     continue
-                if (len(terms) - 1)*having.bit_count() > most:
-                    most, best = (len(terms) - 1)*having.bit_count(), terms
+                if (len(terms) - 1)*users.bit_count() > most:
+                    most, best = (len(terms) - 1)*users.bit_count(), terms
                 if len(terms) < 4:
-                    extend(terms, having, term + 1)
+                    extend(terms, users, term + 1)
         extend([], -1, 0)
         if best is None:
             return sums, new
-        sums = [terms - {*best} | {len(within)} if terms >= {*best} else terms for terms in sums]
+        sums = [terms - {*best} | {len(in_sums)} if terms >= {*best} else terms for terms in sums]
         new.append(best)
 
 @cache
 def _crc32c_sums():
-    """What each bit of the register becomes, see crc32c_next, by _shared."""
+    """The XOR sum of each bit of the next register, see crc32c_next, factored by _shared."""
     columns = [_crc32c_bits(1 << i, 32) for i in range(32)]
     return _shared([{i for i in range(32) if columns[i] >> bit & 1} for bit in range(32)], 32)
 
 def crc32c_next(state, word):
-    """(statements, expression): the CRC-32C register after one word, byte 0 of the wire in bits
+    """(statements, expression) of the CRC-32C register after one word; byte 0 of the wire is bits
     7:0.
 
     The register starts as all ones and is inverted at the end (RFC 3720, section 12.1). State and
-    word enter the same way, and the step is linear: each of the 32 bits of their sum contributes a
-    constant, which makes an XOR tree of about 16 inputs a bit. What trees have in common is there
-    once: synthesis does not find it.
+    word enter in the same way, and the step is linear. So each bit of their sum contributes a
+    constant, which gives an XOR tree of about 16 inputs for each bit. Common parts of the trees are
+    shared here, because synthesis does not find them.
     """
     sums, new = _crc32c_sums()
     terms     = [Signal(name="crc_term") for _ in range(32 + len(new))]
     total     = lambda numbers: reduce(xor, [terms[n] for n in sorted(numbers)])
     return ([*[term.eq(state[n] ^ word[n]) for n, term in enumerate(terms[:32])],
-        *[term.eq(total(numbers)) for term, numbers in zip(terms[32:], new)]], Cat(*map(total, sums)))
+        *[
+            term.eq(total(numbers))
+            for term, numbers in zip(terms[32:], new)]], Cat(*map(total, sums)))
 
 def block_seed(header_crc, number):
     """What the CRC of block `number` of a packet's payload starts from. Blocks count from 1.
@@ -123,5 +125,5 @@ def crc8_byte(byte):
     return byte
 
 def crc8(byte):
-    """The same as an expression."""
+    """CRC-8 of one byte, as an expression."""
     return reduce(xor, [Mux(byte[i], Constant(crc8_byte(1 << i), 8), 0) for i in range(8)])

@@ -1,4 +1,4 @@
-"""Counting pulses that can come together."""
+"""Counter pulses for events that can coincide."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -7,29 +7,30 @@ from migen import *
 from litex.gen import *
 
 class Pulses(LiteXModule):
-    """Turn events of up to several at a time into as many one-cycle pulses.
+    """Turn events, several of which may coincide, into as many one-cycle pulses.
 
-    A counter takes one pulse a cycle; events that come together are owed and paid in the cycles
-    after. They come late in their cycle, and are added up in the next.
+    A counter takes one pulse a cycle; coinciding events are counted here and paid in later cycles.
+    The events come late in their cycle, so they are added in the next one.
 
     Parameters
     ----------
     *amounts : Signals or expressions, each the number of events in this cycle
-    bits     : width of what can be owed; the events must be fewer than the cycles in the long run
+    bits     : width of the number that can be outstanding; on average, events must be fewer than
+               cycles
 
     Attributes
     ----------
-    pulse : Signal(), out  2 cycles after its event at the earliest
+    pulse : Signal(), out  at the earliest 2 cycles after its event
     """
     def __init__(self, *amounts, bits=3):
         self.pulse = Signal()
 
         # # #
 
-        came = [Signal(value_bits_sign(amount)[0]) for amount in amounts]
-        owed = Signal(bits)
+        registered = [Signal(value_bits_sign(amount)[0]) for amount in amounts]
+        owed       = Signal(bits)
         self.comb += self.pulse.eq(owed != 0)
         self.sync += [
-            *[register.eq(amount) for register, amount in zip(came, amounts)],
-            owed.eq(owed + sum(came[1:], came[0]) - self.pulse),
+            *[register.eq(amount) for register, amount in zip(registered, amounts)],
+            owed.eq(owed + sum(registered[1:], registered[0]) - self.pulse),
         ]

@@ -1,4 +1,4 @@
-"""Bytes moved round in a line."""
+"""Rotation of the bytes of a line."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,4 +1,4 @@
-"""The debug module: one hart, abstract register access, system bus access."""
+"""The debug module: one hart, abstract access to registers, system bus access."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -21,12 +21,11 @@ class CMDERR:
 # Debug Module -------------------------------------------------------------------------------------
 
 class DebugModule(LiteXModule):
-    """Debug module of version 0.13 (3), without a program buffer: there is one hart, number 0, and
+    """Debug module of version 0.13 (section 3), without program buffer: one hart, number 0, and
     `data0`.
 
-    A hart that the host holds in reset is unavailable. `ndmreset` does what the host does with
-    MCP_CONTROL.run = 0, for as long as it is 1; with `haltreq` the hart then halts before its first
-    instruction.
+    A hart that the host holds in reset is unavailable. While `ndmreset` is 1, it has the effect of
+    MCP_CONTROL.run = 0. With `haltreq` the hart then halts before its first instruction.
 
     Attributes
     ----------
@@ -34,7 +33,7 @@ class DebugModule(LiteXModule):
     core      : core_port, out          VexRiscv's debug bus
     bus       : wishbone.Interface, out
     reset     : Signal(), in            the hart is held in reset
-    halted    : Signal(), out           the hart stands still
+    halted    : Signal(), out           the hart is halted
     ndmreset  : Signal(), out
     """
     def __init__(self):
@@ -62,8 +61,10 @@ class DebugModule(LiteXModule):
         # Writes and Reads -------------------------------------------------------------------------
 
         written, read = {}, {}
-        for name, address in [("data0", DATA0), ("dmcontrol", DMCONTROL), ("abstractcs", ABSTRACTCS), ("command", COMMAND),
-                ("sbcs", SBCS), ("sbaddress0", SBADDRESS0), ("sbdata0", SBDATA0)]:
+        for name, address in [
+                ("data0", DATA0), ("dmcontrol", DMCONTROL), ("abstractcs", ABSTRACTCS),
+                ("command", COMMAND), ("sbcs", SBCS), ("sbaddress0", SBADDRESS0),
+                ("sbdata0", SBDATA0)]:
             written[name] = Signal(name=f"write_{name}")
             read[name]    = Signal(name=f"read_{name}")
             self.comb += [
@@ -79,8 +80,8 @@ class DebugModule(LiteXModule):
 
         # Control and Status -----------------------------------------------------------------------
 
-        # dmcontrol: haltreq 31, resumereq 30, ackhavereset 28, ndmreset 1, dmactive 0. No other bit
-        # does anything.
+        # dmcontrol: haltreq 31, resumereq 30, ackhavereset 28, ndmreset 1, dmactive 0. The other
+        # bits have no effect.
         halt, acknowledged, was_reset = Signal(), Signal(), Signal(reset=1)
         word = dmi.dat_w
         self.sync += [
@@ -103,7 +104,7 @@ class DebugModule(LiteXModule):
         running, unavailable = ~hart.halted & ~self.reset, self.reset
         version, authenticated = C(2, 4), C(1, 1)
         dmcontrol = Cat(active, self.ndmreset, C(0, 29), halt)
-        # allhalted, allrunning, …: with one hart, all is any.
+        # allhalted, allrunning, …: with one hart, the "all" bits equal the "any" bits.
         dmstatus  = Cat(version, C(0, 3), authenticated, *[Replicate(bit, 2) for bit in
             [hart.halted, running, unavailable, C(0, 1), acknowledged, was_reset]])
 
@@ -115,7 +116,8 @@ class DebugModule(LiteXModule):
         error     = Signal(3)
         data      = Signal(32)
         command   = Signal(32)
-        supported = (command[24:] == 0) & ((command[20:23] == 2) | ~command[17]) & ~command[18] & ~command[19]
+        supported = (command[24:] == 0) & (
+            (command[20:23] == 2) | ~command[17]) & ~command[18] & ~command[19]
         decode    = Signal()
         touched   = written["data0"] | read["data0"] | written["command"] | written["abstractcs"]
         self.comb += [

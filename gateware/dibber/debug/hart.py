@@ -1,4 +1,4 @@
-"""The hart as a debug module wants it, made of VexRiscv's debug bus."""
+"""Control of the hart (halt, resume, step, registers) through VexRiscv's debug bus."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,38 +12,38 @@ from dibber.debug.injector import (AUIPC_X0, BREAKPOINT, BROKE, BUSY, CONTROL, E
 
 # Hart Control -------------------------------------------------------------------------------------
 
-NOWHERE = 0x4000_0000  # added to the address of an instruction: there is no memory
+NOWHERE = 0x4000_0000  # added to an instruction's address: an address without memory
 
 class HartControl(LiteXModule):
-    """Halts, resumes and steps the processor, and reads and writes its registers while it is
-    halted.
+    """Halt, resume and step the processor; read and write its registers while it is halted.
 
-    When memory was written behind its caches, the hart forgets them before it resumes. A load that
-    misses in the data cache is fetched again by VexRiscv, and a step ends before that; so a step
-    that came nowhere is done once more.
+    If memory was written by the debugger, the caches are flushed before the hart resumes. After a
+    miss in the data cache VexRiscv fetches the load again, and a step may end before this. So a
+    step after which the PC is unchanged is done once more.
 
-    VexRiscv with a debug bus either halts at an ebreak or takes it for a nop. So it halts, and when
-    no debugger wants to know, the hart goes on at the same address of `NOWHERE`, where it finds an
-    illegal instruction and traps.
+    With a debug bus, VexRiscv either halts at an ebreak or treats it as a nop. Here it halts. If no
+    debugger wants the ebreak, the hart continues at the same address plus `NOWHERE`, where it takes
+    an exception, as it would at an ebreak.
 
     Attributes
     ----------
     core    : core_port, out
     reset   : Signal(), in      the processor is held in reset; with `halt` it will not execute its
               first instruction
-    active  : Signal(), in      there is a debugger
+    active  : Signal(), in      a debugger is connected
     halt    : Signal(), in      level
     resume  : Signal(), in      one cycle, while `halted`
-    written : Signal(), in      memory was written
+    written : Signal(), in      memory was written by the debugger
     halted  : Signal(), out
     resumed : Signal(), out     one cycle
     command : Record, in        `valid` until `done`, while `halted`: access the register `regno`
               (table 3.3)
-    done    : Signal(), out     with `failed`: there is no such register
-    result  : Signal(32), out   what was read, from `done` on
+    done    : Signal(), out
+    failed  : Signal(), out     with `done`: there is no such register
+    result  : Signal(32), out   the value that was read, from `done` on
 
-    Cycles of a command: 5 for a debug register, 20 to read one, 40 to write a GPR, 120 to write a
-    CSR.
+    Cycles of a command: 5 for a debug register, 20 to read another one, 40 to write a GPR, 120 to
+    write a CSR.
     """
     def __init__(self):
         self.core    = core = core_port()
@@ -72,13 +72,13 @@ class HartControl(LiteXModule):
 
         # Bus --------------------------------------------------------------------------------------
 
-        ours  = core_port()
-        flags = core.dat_r
+        own_port = core_port()
+        flags    = core.dat_r
         self.comb += [
             If(injector.start,
                 injector.core.connect(core, omit={"ready", "dat_r"}),
             ).Else(
-                ours.connect(core, omit={"ready", "dat_r"}),
+                own_port.connect(core, omit={"ready", "dat_r"}),
             ),
             injector.core.ready.eq(core.ready),
             injector.core.dat_r.eq(core.dat_r),
@@ -86,34 +86,36 @@ class HartControl(LiteXModule):
 
         # States -----------------------------------------------------------------------------------
 
-        value, saved = Signal(32), Signal(32)
-        target       = Signal(5)
-        leaving      = Signal()  # the registers are loaded to resume
-        uses_x1      = Signal()  # x1 holds an operand, and what it was is in `saved`
-        stepping     = Signal()
-        again        = Signal()  # this step is the second
-        fresh        = Signal()  # the hart halted before its first instruction
-        stale        = Signal()  # the caches may be
-        broke        = Signal()
-        count        = Signal(max=SETTLE + 1)
-        number       = command.regno[:12]
-        gpr          = command.regno[:5]
+        value, saved  = Signal(32), Signal(32)
+        target        = Signal(5)
+        leaving       = Signal()  # registers are loaded for a resume
+        uses_x1       = Signal()  # x1 holds an operand; its own value is in `saved`
+        stepping      = Signal()
+        second_try    = Signal()  # this step is executed for the second time
+        at_reset      = Signal()  # the hart halted before its first instruction
+        caches_stale  = Signal()  # memory was written since the last flush
+        at_breakpoint = Signal()  # it halted at an ebreak or a trigger
+        count         = Signal(max=SETTLE + 1)
+        number        = command.regno[:12]
+        gpr           = command.regno[:5]
 
         self.fsm = fsm = ResetInserter()(FSM(reset_state="RESET"))
         self.comb += fsm.reset.eq(self.reset)
-        self.sync += If(self.written, stale.eq(1)).Elif(fsm.ongoing("FLUSH-DATA"), stale.eq(0))
+        self.sync += If(self.written, caches_stale.eq(1)).Elif(fsm.ongoing("FLUSH-DATA"),
+            caches_stale.eq(0)
+        )
 
         def control(bits):
-            """Write CONTROL."""
+            """Write `bits` to CONTROL."""
             return [
-                ours.valid.eq(1),
-                ours.we.eq(1),
-                ours.adr.eq(CONTROL),
-                ours.dat_w.eq(bits),
+                own_port.valid.eq(1),
+                own_port.we.eq(1),
+                own_port.adr.eq(CONTROL),
+                own_port.dat_w.eq(bits),
             ]
 
         def inject(state, word, *then):
-            """In `state` execute `word`, then do the rest."""
+            """In `state` execute the instruction `word`; then run the statements `then`."""
             fsm.act(state,
                 injector.start.eq(1),
                 injector.word.eq(word),
@@ -124,7 +126,7 @@ class HartControl(LiteXModule):
 
         fsm.act("RESET",
             *control(Mux(self.halt, HALT, RESUME)),
-            NextValue(fresh, self.halt),
+            NextValue(at_reset, self.halt),
             NextState("RUNNING")
         )
         fsm.act("RUNNING",
@@ -136,28 +138,28 @@ class HartControl(LiteXModule):
             )
         )
         fsm.act("HALTING",
-            NextValue(broke, flags[BROKE]),
+            NextValue(at_breakpoint, flags[BROKE]),
             If(count != SETTLE,
                 NextValue(count, count + 1)
             ).Elif(~flags[BUSY],
-                ours.adr.eq(EXECUTE),
+                own_port.adr.eq(EXECUTE),
                 NextState("BREAK")
             )
         )
         fsm.act("BREAK",
-            NextValue(fresh, 0),
-            NextValue(csrs.pc, Mux(fresh, 0, core.dat_r)),
+            NextValue(at_reset, 0),
+            NextValue(csrs.pc, Mux(at_reset, 0, core.dat_r)),
             NextState("PC"),
-            If(broke | fresh, NextState("STEPPED"))
+            If(at_breakpoint | at_reset, NextState("STEPPED"))
         )
         inject("PC", AUIPC_X0, NextValue(csrs.pc, injector.result), NextState("STEPPED"))
         fsm.act("STEPPED",
             NextState("ENTER"),
-            If(broke & ~(self.active & (csrs.ebreak | csrs.hit)),
+            If(at_breakpoint & ~(self.active & (csrs.ebreak | csrs.hit)),
                 NextValue(csrs.pc, csrs.pc | NOWHERE),
                 NextState("TRAP")
-            ).Elif(stepping & ~broke & ~again & (csrs.pc == csrs.dpc),
-                NextValue(again, 1),
+            ).Elif(stepping & ~at_breakpoint & ~second_try & (csrs.pc == csrs.dpc),
+                NextValue(second_try, 1),
                 NextState("JUMP")
             )
         )
@@ -165,7 +167,7 @@ class HartControl(LiteXModule):
             csrs.enter.eq(1),
             NextState("JUMP")
         )
-        self.comb += csrs.cause.eq(Mux(broke, Mux(csrs.hit, CAUSE.TRIGGER, CAUSE.EBREAK),
+        self.comb += csrs.cause.eq(Mux(at_breakpoint, Mux(csrs.hit, CAUSE.TRIGGER, CAUSE.EBREAK),
             Mux(stepping & ~self.halt, CAUSE.STEP, CAUSE.REQUEST)))
         fsm.act("ENTER",
             csrs.enter.eq(1),
@@ -178,12 +180,12 @@ class HartControl(LiteXModule):
         fsm.act("HALTED",
             NextValue(leaving, 0),
             NextValue(uses_x1, 0),
-            NextValue(again, 0),
+            NextValue(second_try, 0),
             NextValue(value, command.data),
             NextValue(target, gpr),
             If(self.resume,
                 NextState("JUMP"),
-                If(stale, NextState("FLUSH-DATA"))
+                If(caches_stale, NextState("FLUSH-DATA"))
             ).Elif(command.valid,
                 NextState("DECODE")
             )
@@ -198,7 +200,9 @@ class HartControl(LiteXModule):
                     csrs.we.eq(command.write),
                     NextValue(self.result, csrs.dat_r),
                     NextState("DONE"),
-                    If(command.write & ((number == TDATA1) | (number == TDATA2)), NextState("BREAKPOINT"))
+                    If(command.write & ((number == TDATA1) | (number == TDATA2)),
+                        NextState("BREAKPOINT")
+                    )
                 ).Elif(csrs.theirs,
                     NextState("READ-CSR"),
                     If(command.write,
@@ -209,13 +213,16 @@ class HartControl(LiteXModule):
                 )
             )
         )
-        inject("READ-GPR", read_gpr(gpr),    NextValue(self.result, injector.result), NextState("DONE"))
-        inject("READ-CSR", read_csr(number), NextValue(self.result, injector.result), NextState("DONE"))
+        inject(
+            "READ-GPR", read_gpr(gpr), NextValue(self.result, injector.result), NextState("DONE"))
+        inject(
+            "READ-CSR", read_csr(number), NextValue(self.result, injector.result),
+            NextState("DONE"))
         fsm.act("BREAKPOINT",
-            ours.valid.eq(1),
-            ours.we.eq(1),
-            ours.adr.eq(BREAKPOINT | csrs.selected << 2),
-            ours.dat_w.eq(Array(csrs.breakpoints)[csrs.selected]),
+            own_port.valid.eq(1),
+            own_port.we.eq(1),
+            own_port.adr.eq(BREAKPOINT | csrs.selected << 2),
+            own_port.dat_w.eq(Array(csrs.breakpoints)[csrs.selected]),
             NextState("DONE")
         )
         fsm.act("DONE",

@@ -1,8 +1,8 @@
-"""Instructions that the halted pipeline executes, by VexRiscv's debug bus.
+"""Injection of instructions into the halted pipeline, by VexRiscv's debug bus.
 
-That bus (DebugPlugin.scala) has two registers. 0: flags when read, bits that set and clear them
-when written. 4: a written word is executed as an instruction by the halted pipeline; what is read
-is the result of the last one, or, after a break, its address.
+The bus (DebugPlugin.scala) has two registers. Address 0: flags when read; when written, bits that
+set and clear flags. Address 4: a written word is executed as an instruction by the halted pipeline.
+Reading it gives the result of the last instruction, or after a break the address of the break.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -13,25 +13,26 @@ from litex.gen import *
 
 # Bus ----------------------------------------------------------------------------------------------
 
-CONTROL, EXECUTE, BREAKPOINT = 0x00, 0x04, 0x40  # addresses; the breakpoints' are 4 apart
+CONTROL, EXECUTE, BREAKPOINT = 0x00, 0x04, 0x40  # addresses; breakpoints are 4 bytes apart
 
-# Flags of CONTROL as it is read, and bits of it as it is written.
+# Flags of CONTROL when it is read (bit numbers), and when it is written (masks).
 HALTED, BUSY, BROKE = 1, 2, 3
 STEP, HALT, RESUME  = 1 << 4, 1 << 17, 1 << 25
 
 def core_port():
-    """VexRiscv's debug bus. `dat_r` belongs to the address of the cycle before, whether or not
+    """VexRiscv's debug bus. `dat_r` belongs to the address of the previous cycle, with or without
     `valid`.
     """
     return Record([
-        ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("we", 1, DIR_M_TO_S), ("adr", 8, DIR_M_TO_S),
+        ("valid", 1, DIR_M_TO_S), ("ready", 1, DIR_S_TO_M), ("we", 1, DIR_M_TO_S),
+        ("adr", 8, DIR_M_TO_S),
         ("dat_w", 32, DIR_M_TO_S), ("dat_r", 32, DIR_S_TO_M)])
 
 # Instructions -------------------------------------------------------------------------------------
 
-AUIPC_X0    = 0x0000_0017  # its result is the address of the next instruction, and x0 drops it
+AUIPC_X0    = 0x0000_0017  # the result is the address of the next instruction; x0 discards it
 FENCE_I     = 0x0000_100f
-FLUSH_DATA  = 0x0000_500f  # VexRiscv's own: the data cache forgets everything
+FLUSH_DATA  = 0x0000_500f  # VexRiscv's own: invalidates the data cache
 JUMP_X1     = 1 << 15 | 0x67
 
 def read_gpr(number):
@@ -47,8 +48,9 @@ def write_csr(number):
     return Cat(C(1 << 15 | 0x1073, 20), number)
 
 def load_high(number, value):
-    """lui number, …: so that `load_low` makes it `value`. A carry between the two would take an
-    adder.
+    """lui number, …: the upper part of `value`, before `load_low`.
+
+    `load_low` is an XOR. An addition would need an adder here for the carry.
     """
     return Cat(C(0x37, 7), number, value[12:] ^ Replicate(value[11], 20))
 
@@ -58,20 +60,20 @@ def load_low(number, value):
 
 # Injector -----------------------------------------------------------------------------------------
 
-SETTLE = 7  # cycles until BUSY tells of what was just done; 3 would do
+SETTLE = 7  # cycles until BUSY is valid for the last write; 3 would be enough
 
 class Injector(LiteXModule):
-    """Has the halted pipeline execute one instruction.
+    """Execute one instruction in the halted pipeline.
 
     Attributes
     ----------
     start  : Signal(), in        with `word`, both until `done`
     word   : Signal(32), in
     done   : Signal(), out       with `result`
-    result : Signal(32), out     what it computed
+    result : Signal(32), out     result of the instruction
     core   : core_port, out      while `start`
 
-    Cycles: about 15; a fence.i about 1,050, for each line of the instruction cache is emptied.
+    Cycles: about 15; a fence.i about 1,050, because each line of the instruction cache is cleared.
     """
     def __init__(self):
         self.start  = Signal()

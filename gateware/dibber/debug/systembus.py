@@ -1,4 +1,4 @@
-"""Memory and registers as the processor sees them, reached without it."""
+"""System bus access: the debugger reaches memory and registers without the processor."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,19 +15,18 @@ ALIGNMENT, SIZE = 3, 4  # sberror
 # System Bus ---------------------------------------------------------------------------------------
 
 class SystemBus(LiteXModule):
-    """System bus access (3.10, 3.12.18 to 3.12.24) of 8, 16 and 32 bits, whether or not the hart is
-    halted.
+    """System bus access (3.10, 3.12.18 to 3.12.24) of 8, 16 and 32 bits, also while the hart runs.
 
     Attributes
     ----------
     bus                  : wishbone.Interface, out
     sbcs, address, data  : Signal(32), out     SBCS, SBADDRESS0, SBDATA0
-    write_sbcs, write_address, write_data, read_data : Signal(), in   the debugger does that; writes
-    are of `dat_w`
+    write_sbcs, write_address, write_data : Signal(), in   the debugger writes `dat_w` there
+    read_data            : Signal(), in        the debugger reads SBDATA0
     dat_w                : Signal(32), in
     clear                : Signal(), in        SBCS takes its reset value
 
-    Cycles of an access: 3, and what the bus takes.
+    Cycles of an access: 3, plus those of the bus.
     """
     def __init__(self):
         self.bus           = bus = wishbone.Interface(data_width=32, adr_width=30)
@@ -53,7 +52,8 @@ class SystemBus(LiteXModule):
         size              = Signal(3, reset=2)
         version, width    = C(1, 3), C(32, 7)
         self.comb += self.sbcs.eq(Cat(
-            C(0b00111, 5), width, error, read_on_data, increment, size, read_on_address, busy, busy_error, C(0, 6), version))
+            C(0b00111, 5), width, error, read_on_data, increment, size, read_on_address, busy,
+            busy_error, C(0, 6), version))
         accessed = self.write_address | self.write_data | self.read_data
         self.sync += [
             If(busy & accessed, busy_error.eq(1)),
@@ -71,16 +71,18 @@ class SystemBus(LiteXModule):
 
         # Access -----------------------------------------------------------------------------------
 
-        lane  = self.address[:2]
-        start = Signal()
-        write = Signal()
-        asks  = Signal()
-        ended = Signal()
+        lane       = self.address[:2]
+        start      = Signal()
+        write      = Signal()
+        requesting = Signal()
+        ended      = Signal()
         self.comb += [
             If(~busy & ~busy_error & (error == 0),
-                start.eq(self.write_data | self.write_address & read_on_address | self.read_data & read_on_data)),
-            bus.cyc.eq(asks),
-            bus.stb.eq(asks),
+                start.eq(
+                    self.write_data | self.write_address & read_on_address |
+                    self.read_data & read_on_data)),
+            bus.cyc.eq(requesting),
+            bus.stb.eq(requesting),
             bus.we.eq(write),
             bus.adr.eq(self.address[2:]),
             Case(size, {
@@ -90,29 +92,29 @@ class SystemBus(LiteXModule):
             })
         ]
         aligned = Signal()
-        settled = Signal()  # `address` is what was written, and can be judged
-        self.comb += Case(size, {0: aligned.eq(1), 1: aligned.eq(~lane[0]), "default": aligned.eq(lane == 0)})
+        check   = Signal()  # `address` is written, and can be checked
+        self.comb += Case(
+            size, {0: aligned.eq(1), 1: aligned.eq(~lane[0]), "default": aligned.eq(lane == 0)})
         self.sync += [
             If(~busy & self.write_address, self.address.eq(self.dat_w)),
             If(~busy & self.write_data, self.data.eq(self.dat_w)),
-            settled.eq(start),
+            check.eq(start),
             If(start, write.eq(self.write_data)),
-            If(settled,
+            If(check,
                 If(size > 2,
                     error.eq(SIZE)
                 ).Elif(~aligned,
                     error.eq(ALIGNMENT)
                 ).Else(
                     busy.eq(1),
-                    asks.eq(1)
+                    requesting.eq(1)
                 )
             ),
-            # The bus answers late in its cycle: what is made of the answer is made in the next, and
-            # what was read without an answer before that is nothing that anybody may look at while
-            # it is busy.
+            # The bus answers late in its cycle, so the answer is evaluated in the next cycle.
+            # `data` may change before the answer; it must not be read while `busy`.
             ended.eq(bus.cyc & bus.ack),
-            If(bus.cyc & bus.ack, asks.eq(0)),
-            If(asks & ~write, self.data.eq(bus.dat_r)),
+            If(bus.cyc & bus.ack, requesting.eq(0)),
+            If(requesting & ~write, self.data.eq(bus.dat_r)),
             If(ended,
                 busy.eq(0),
                 If(~write, self.data.eq(self.data >> Cat(C(0, 3), lane))),

@@ -1,4 +1,4 @@
-"""JTAG pins: a test access port whose only registers are those of the debugger."""
+"""JTAG test access port; besides IDCODE and BYPASS it has only the debugger's registers."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,17 +18,16 @@ IDCODE  = 0x01
 DTMCS   = 0x10
 DMI     = 0x11
 
-# IEEE 1149.1, 12.1: version 1, part 0xd1bb, and for a manufacturer 0x7f of bank 7, which nobody can
-# be.
+# IEEE 1149.1, 12.1: version 1, part 0xd1bb, manufacturer 0x7f of bank 7, which is no valid
+# manufacturer.
 IDENTITY = 1 << 28 | 0xd1bb << 12 | 0x3ff << 1 | 1
 
 # Pins ---------------------------------------------------------------------------------------------
 
 class SampledPins(LiteXModule):
-    """Pins of another clock, seen from `sys`. They are sampled together, so TCK must stay high and
-    low for 3 cycles each.
+    """Pins of another clock domain, sampled by `sys`. TCK must be high and low for 3 cycles each.
 
-    One clock is enough for a debugger: at 80 MHz it leaves more than 10 MHz of TCK.
+    This is fast enough for a debugger: `sys` of 80 MHz allows a TCK of more than 10 MHz.
 
     Parameters
     ----------
@@ -38,8 +37,7 @@ class SampledPins(LiteXModule):
     Attributes
     ----------
     rising, falling : Signal(), out   the first cycle after the edge
-    now, before     : list of Signal, out   pins as they are in that cycle, and as they were in the
-                      one before
+    now, before     : list of Signal, out   the pins in this cycle, and in the previous one
     """
     def __init__(self, clock, pins):
         self.rising  = Signal()
@@ -72,7 +70,7 @@ class TestAccessPort(LiteXModule):
     tdo           : Signal(), out   changes 4 cycles after TCK falls
     scan          : scan_port, out
 
-    There is no TRST: five TCK with TMS reset it, as does `sys`.
+    There is no TRST. Five TCK cycles with TMS = 1 reset the port, and so does the reset of `sys`.
     """
     def __init__(self):
         self.tck  = Signal()

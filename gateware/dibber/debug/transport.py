@@ -1,4 +1,4 @@
-"""The JTAG debug transport: what is scanned becomes accesses to the debug module."""
+"""The JTAG debug transport: scans become accesses to the debug module."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,16 +11,17 @@ from litex.gen import *
 ADDRESS_BITS = 7
 
 def scan_port():
-    """What a TAP does with the two registers: which is selected, and pulses of one cycle."""
+    """The TAP's signals for the two registers: which one is selected, and pulses of one cycle."""
     outputs = ["dtmcs", "dmi", "capture", "shift", "update", "tdi"]
     return Record([*[(name, 1, DIR_M_TO_S) for name in outputs], ("tdo", 1, DIR_S_TO_M)])
 
 def dmi_port():
-    """Debug module interface: `we` or `re` for one cycle; `dat_r` is valid in the cycle after `re`,
-    and only then.
+    """Debug module interface: `we` or `re` for one cycle; `dat_r` is valid only in the cycle after
+    `re`.
     """
     return Record([
-        ("adr", ADDRESS_BITS, DIR_M_TO_S), ("dat_w", 32, DIR_M_TO_S), ("we", 1, DIR_M_TO_S), ("re", 1, DIR_M_TO_S),
+        ("adr", ADDRESS_BITS, DIR_M_TO_S), ("dat_w", 32, DIR_M_TO_S), ("we", 1, DIR_M_TO_S),
+        ("re", 1, DIR_M_TO_S),
         ("dat_r", 32, DIR_S_TO_M)])
 
 # Debug Transport ----------------------------------------------------------------------------------
@@ -28,8 +29,8 @@ def dmi_port():
 class DebugTransport(LiteXModule):
     """DTMCS and DMI (6.1.4, 6.1.5).
 
-    The debug module answers in 2 cycles, long before the next scan could ask, so no access is ever
-    found busy, none fails, and `dmireset` and `dmihardreset` have nothing to do.
+    The debug module answers in 2 cycles, long before the next scan. So an access is never busy and
+    never fails, and `dmireset` and `dmihardreset` have no effect.
 
     Attributes
     ----------
@@ -42,7 +43,7 @@ class DebugTransport(LiteXModule):
 
         # # #
 
-        # The register that is scanned; of DTMCS the lower 32 bits.
+        # The shift register; for DTMCS its lower 32 bits.
         shifted = Signal(2 + 32 + ADDRESS_BITS)
         op, data, address = shifted[:2], shifted[2:34], shifted[34:]
         answer            = Signal(32)

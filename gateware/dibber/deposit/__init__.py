@@ -1,5 +1,3 @@
-"""Deposit: region table, walkers, gather (host memory to payload) and scatter (payload to host
-memory).
-"""
+"""Deposit: regions, walkers, gather (host memory to payload), scatter (payload to host memory)."""
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,4 @@
-"""Atomic operations on host memory."""
+"""Atomic operations on host memory, for gets of other nodes with an atomic opcode."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -21,33 +21,32 @@ from dibber.deposit.tags import Tags
 # Atomic Unit --------------------------------------------------------------------------------------
 
 class AtomicUnit(LiteXModule):
-    """Execute one atomic command at a time: fetch, look up, read, modify, write, and put the reply
-    in its place.
+    """Execute one atomic command at a time: fetch, look up, read, modify, write, store the reply.
 
-    All atomics of the card pass here, each after the write of the one before was handed to the PHY,
-    and PCIe lets no read pass a write (PCIe Base 3.0, 2.4.1). So they are atomic among the card's
-    operations; of the host's own they know nothing. A compare that fails writes nothing.
+    All atomics of the card pass through this unit. Each one starts after the previous one's write
+    was handed to the PHY, and on PCIe no read passes a write (PCIe Base 3.0, 2.4.1). So they are
+    atomic against each other, but not against the host's own operations. A compare that fails
+    writes nothing.
 
-    The command lies in a slot of the INBOX, and so does its struct reply at the end: value before,
-    and enum status. Other than OK, without an access: REMOTE_BAD_HEADER (no atomic's opcode),
-    REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (it takes both REMOTE_READ and REMOTE_WRITE),
-    REMOTE_BOUNDS, REMOTE_ALIGNMENT; and REMOTE_READ_ERROR, nothing was written. While the host
-    still owes the answers to as many reads that were given up as there are tags, all others fail
-    so, too.
+    The command is in a slot of the INBOX. Its struct reply (value before the operation, enum
+    status) replaces it there. These statuses come without an access to memory: REMOTE_BAD_HEADER
+    (the opcode is no atomic), REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED (REMOTE_READ and REMOTE_WRITE
+    are both needed), REMOTE_BOUNDS and REMOTE_ALIGNMENT. With REMOTE_READ_ERROR nothing was
+    written. It also comes while all tags are in quarantine, because the host still owes answers to
+    reads that were abandoned.
 
     Parameters
     ----------
     data_width : 64 or 128
-    tags       : one is in use, the others are spare for those in quarantine
-    base       : of them without extended tags
+    tags       : tags of the reads; one is in use, the others are spares for tags in quarantine
+    base       : number of tags without extended tags
     timeout, quarantine : cycles, see `Tags`
     address_bits : 64 or 32
 
     Attributes
     ----------
-    sink        : Endpoint(request_layout), in       execute what is in this slot
-    forget      : Signal(), in      who asked is gone: the operation under way ends without reply
-                  and `done`
+    sink        : Endpoint(request_layout), in       execute the command in this slot
+    forget      : Signal(), in      the requester is gone: end without reply and `done`
     slot        : slot_port(data_width)
     reply       : slot_write_port(data_width)
     lookup      : lookup_port(), to the region table
@@ -56,13 +55,13 @@ class AtomicUnit(LiteXModule):
     completions : Endpoint(completion_layout), in    always ready
     extended_tags : Signal(), in
     writes      : Endpoint(write_layout), out
-    marked      : Signal(), in      the write was taken by the PHY
-    done        : Endpoint(request_layout), out      the reply lies in this slot
+    marked      : Signal(), in      the PHY has taken the write
+    done        : Endpoint(request_layout), out      the reply is in this slot
     departures  : Departures of operations
-    pulses      : ATOMICS, and as `Gather`'s
+    pulses      : ATOMICS, and those of `Gather`
 
     Cycles: 14 at 64 bits, 12 at 128 from `sink` to the read; 5 from its answer to the write; 4 from
-    `marked` to `done` at 64 bits, 3 at 128, with a slot port that grants in the second cycle.
+    `marked` to `done` at 64 bits, 3 at 128, if the slot port grants in the second cycle.
     """
     def __init__(self, data_width, tags=1, base=1, timeout=6250, quarantine=2**23, address_bits=64):
         self.sink        = sink   = stream.Endpoint(request_layout())
@@ -90,18 +89,18 @@ class AtomicUnit(LiteXModule):
         self.fetch = fetch = Fetch(data_width, [span(ATOMIC, "key")] +
             [span(ATOMIC, name) for name in ("offset", "operand", "compare", "mask")] +
             [span(COMMAND, name) for name in ("length", "opcode")])
-        self.slot = fetch.port
-        opcode  = member(COMMAND, "opcode")
-        bytes_  = member(COMMAND, "length")
-        operand = member(ATOMIC, "operand")
-        compare = member(ATOMIC, "compare")
-        mask    = member(ATOMIC, "mask")
-        wide    = Signal()  # 8 bytes
+        self.slot  = fetch.port
+        opcode     = member(COMMAND, "opcode")
+        bytes_     = member(COMMAND, "length")
+        operand    = member(ATOMIC, "operand")
+        compare    = member(ATOMIC, "compare")
+        mask       = member(ATOMIC, "mask")
+        is_8_bytes = Signal()  # otherwise 4
         self.comb += [
             fetch.start.eq(sink.valid & sink.ready),
             fetch.slot.eq(Cat(done.slot, Constant(C.INBOX, bits_for(C.INBOX)))),
             lookup.key.eq(member(ATOMIC, "key")),
-            wide.eq(bytes_[3]),
+            is_8_bytes.eq(bytes_[3]),
         ]
         self.sync += If(fetch.start,
             done.node.eq(sink.node),
@@ -111,35 +110,37 @@ class AtomicUnit(LiteXModule):
 
         # Region and Checks ------------------------------------------------------------------------
 
-        found     = Signal()
-        permitted = Signal()
-        origin    = Signal(address_bits)
-        size      = Signal(address_bits)
-        virtual   = Signal(address_bits)  # as the region has it
-        address   = Signal(address_bits)  # as the host has it
-        # from the operand to the region's end; its highest bit: less than none
-        room      = Signal(address_bits + 1)
-        status    = Signal(8)
-        reason    = Signal(8)
-        offset    = member(ATOMIC, "offset")
-        both      = RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
+        found          = Signal()
+        permitted      = Signal()
+        region_base    = Signal(address_bits)
+        region_length  = Signal(address_bits)
+        region_address = Signal(address_bits)  # of the operand, before page translation
+        address        = Signal(address_bits)  # bus address
+        # Bytes from the operand to the region's end; negative if its highest bit is set.
+        to_end      = Signal(address_bits + 1)
+        status      = Signal(8)
+        reason      = Signal(8)
+        offset      = member(ATOMIC, "offset")
+        both_rights = RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
         self.sync += [
             If(lookup.done,
                 found.eq(lookup.found),
-                permitted.eq((lookup.rights & both) == both),
-                origin.eq(lookup.base),
-                size.eq(lookup.length),
+                permitted.eq((lookup.rights & both_rights) == both_rights),
+                region_base.eq(lookup.base),
+                region_length.eq(lookup.length),
             ),
-            virtual.eq(origin + offset),
-            room.eq(size - offset),
+            region_address.eq(region_base + offset),
+            to_end.eq(region_length - offset),
         ]
         if address_bits < 64:
-            self.sync += If(offset[address_bits:] != 0, room[address_bits].eq(1))
+            self.sync += If(offset[address_bits:] != 0, to_end[address_bits].eq(1))
         self.comb += [
             reason.eq(STATUS.OK),
-            If(room[address_bits] | ((room[3:address_bits] == 0) & (wide | (room[:3] < 4))),
+            If(to_end[address_bits] |
+               ((to_end[3:address_bits] == 0) & (is_8_bytes | (to_end[:3] < 4))),
                 reason.eq(STATUS.REMOTE_BOUNDS)),
-            If(((bytes_ != 4) & (bytes_ != 8)) | (virtual[:2] != 0) | (wide & virtual[2]),
+            If(((bytes_ != 4) & (bytes_ != 8)) | (region_address[:2] != 0) |
+               (is_8_bytes & region_address[2]),
                 reason.eq(STATUS.REMOTE_ALIGNMENT)),
             If(~permitted,
                 reason.eq(STATUS.REMOTE_NOT_PERMITTED)),
@@ -150,17 +151,17 @@ class AtomicUnit(LiteXModule):
         ]
 
         self.pages = pages = finder_port(address_bits)
-        self.comb += pages.address.eq(virtual)
+        self.comb += pages.address.eq(region_address)
 
         # Read -------------------------------------------------------------------------------------
 
         # The answer is one line: a naturally aligned operand lies in one.
         self.tags = tags = Tags(tags, timeout, quarantine, base)
         self.extended_tags = tags.extended
-        answered  = Signal()
-        mine      = Signal()   # to the read under way: the others ran out of time, or failed
-        line      = Signal(data_width)
-        before    = Signal(64)
+        answered           = Signal()
+        mine      = Signal()   # it answers the read under way; the others timed out or failed
+        line               = Signal(data_width)
+        before             = Signal(64)
         self.comb += [
             answer.ready.eq(1),
             answered.eq(answer.valid & answer.last),
@@ -170,7 +171,7 @@ class AtomicUnit(LiteXModule):
             tags.fail.eq(answered & answer.failed),
             reads.last.eq(1),
             reads.address.eq(address),
-            reads.length.eq(Mux(wide, 8, 4)),
+            reads.length.eq(Mux(is_8_bytes, 8, 4)),
         ]
         self.sync += [
             If(mine, line.eq(answer.dat)),
@@ -181,21 +182,20 @@ class AtomicUnit(LiteXModule):
 
         # Modify -----------------------------------------------------------------------------------
 
-        # The line is turned so that the operand comes to lie in the low bits; 4 bytes are extended
-        # by zeros.
-        words  = [line[32*n:32*n + 32] for n in range(data_width//32)]
-        place  = address[2:2 + log2_int(len(words))]
-        low    = Array(words)[place]
-        high   = Array(words[1::2])[place[1:]] if len(words) > 2 else words[1]
-        ones   = Signal(64)
-        differ = Signal()
-        total  = Signal(64)
-        after  = Signal(64)
-        self.comb += ones.eq(Cat(Replicate(1, 32), Replicate(wide, 32)))
+        # The operand is moved to the low bits; 4 bytes are extended by zeros.
+        words        = [line[32*n:32*n + 32] for n in range(data_width//32)]
+        word_in_line = address[2:2 + log2_int(len(words))]
+        low          = Array(words)[word_in_line]
+        high         = Array(words[1::2])[word_in_line[1:]] if len(words) > 2 else words[1]
+        operand_mask = Signal(64)
+        differ       = Signal()
+        total        = Signal(64)
+        after        = Signal(64)
+        self.comb += operand_mask.eq(Cat(Replicate(1, 32), Replicate(is_8_bytes, 32)))
         self.sync += [
-            before.eq(Cat(low, Mux(wide, high, 0))),
+            before.eq(Cat(low, Mux(is_8_bytes, high, 0))),
             total.eq(before + operand),
-            differ.eq(((before ^ compare) & ones) != 0),
+            differ.eq(((before ^ compare) & operand_mask) != 0),
             Case(opcode[:2], {
                 OPCODE.FETCH_ADD    & 3 : after.eq(total),
                 OPCODE.MASKED_SWAP  & 3 : after.eq((before & ~mask) | (operand & mask)),
@@ -207,22 +207,26 @@ class AtomicUnit(LiteXModule):
         self.comb += [
             writes.last.eq(1),
             writes.address.eq(address),
-            writes.length.eq(Mux(wide, 8, 4)),
+            writes.length.eq(Mux(is_8_bytes, 8, 4)),
             writes.mark.eq(1),
-            writes.dat.eq(Replicate(Mux(wide, after, Replicate(after[:32], 2)), data_width//64)),
+            writes.dat.eq(
+                Replicate(Mux(is_8_bytes, after, Replicate(after[:32], 2)), data_width//64)),
         ]
 
         # Reply ------------------------------------------------------------------------------------
 
-        # Value, then status: in the first line, or in the first two.
-        whole = Signal(128)
-        lines = 128//data_width
-        line  = Signal(max=max(lines, 2))
-        below = [line] if lines > 1 else []
+        # struct reply: the value, then the status. One line at 128 bits, two lines at 64.
+        whole     = Signal(128)
+        lines     = 128//data_width
+        line      = Signal(max=max(lines, 2))
+        line_bits = [line] if lines > 1 else []
         assert (REPLY["value"].offset, REPLY["status"].offset) == (0, 8)
         self.comb += [
             whole.eq(Cat(Mux(status == STATUS.OK, before, 0), status)),
-            reply.adr.eq(Cat(*below, Constant(0, log2_int(C.SLOT_BYTES//16)), done.slot, Constant(C.INBOX, 4))),
+            reply.adr.eq(
+                Cat(
+                    *line_bits, Constant(0, log2_int(C.SLOT_BYTES//16)), done.slot,
+                    Constant(C.INBOX, 4))),
             reply.dat_w.eq(Mux(line == 0, whole[:data_width], whole[-data_width:])),
             reply.be.eq(2**(data_width//8) - 1),
         ]
@@ -248,10 +252,10 @@ class AtomicUnit(LiteXModule):
         )
         fsm.act("JUDGE",
             NextValue(status, reason),
-            NextValue(address, virtual),
+            NextValue(address, region_address),
             If(reason != STATUS.OK,
                 NextState("REPLY")
-            ).Elif(is_paged(virtual),
+            ).Elif(is_paged(region_address),
                 NextState("PAGE")
             ).Else(
                 NextState("TAG")

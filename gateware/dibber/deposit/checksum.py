@@ -1,4 +1,4 @@
-"""The Internet checksum of a transfer's bytes, on their way to the packets."""
+"""The Internet checksum (RFC 1071) of a transfer's bytes, computed on their way to the packets."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,25 +14,26 @@ class Checksum(LiteXModule):
     """Checksums of runs of lines, by RFC 1071: the complement of the ones' complement sum of 16-bit
     words.
 
-    The first byte of a pair is the word's high one, an odd last byte is followed by a zero. Lines
-    are added little-endian and the sum's bytes are swapped at the end (RFC 1071, 2 (B)); carries
-    are added where the next line is added anyway, and last of all in two steps of their own.
+    The first byte of a pair is the high byte of its word; an odd last byte is followed by a zero.
+    Lines are added little-endian, and the bytes of the sum are swapped at the end (RFC 1071, 2
+    (B)). A carry is added with the next line; the last carries take two steps at the end.
+
+    Example: bytes 01 02 03: words 0x0102 and 0x0300, sum 0x0402, checksum 0xfbfd.
 
     Parameters
     ----------
     data_width : 64 or 128
-    depth      : checksums that may wait; whoever feeds this sees to it that there are no more
+    depth      : checksums that may wait at `source`; the feeder must not exceed it
 
     Attributes
     ----------
-    valid  : Signal(), in     a line, of which `bytes` count (in the low lanes); all of it unless
-             `last`
-    last   : Signal(), in     its run ends
+    valid  : Signal(), in     a line; only its `bytes` low lanes count, which are all unless `last`
+    last   : Signal(), in     the last line of its run
     dat    : Signal(data_width), in
     bytes  : Signal(5), in
     source : Endpoint([("checksum", 16)]), out    one a run
 
-    Cycles: a line a cycle; 8 at 64 bits, 9 at 128 from the last line to `source`.
+    Cycles: one line a cycle; from the last line to `source` 8 at 64 bits, 9 at 128.
     """
     def __init__(self, data_width, depth=4):
         self.valid  = Signal()
@@ -43,12 +44,13 @@ class Checksum(LiteXModule):
 
         # # #
 
-        # Bytes that do not count are zeros.
+        # Lanes above `bytes` count as zero.
         terms = [Signal(16, name=f"word{n}") for n in range(data_width//16)]
-        self.sync += [term[8*i:8*i + 8].eq(Mux(self.bytes > 2*n + i, self.dat[16*n + 8*i:16*n + 8*i + 8], 0))
+        self.sync += [
+            term[8*i:8*i + 8].eq(Mux(self.bytes > 2*n + i, self.dat[16*n + 8*i:16*n + 8*i + 8], 0))
             for n, term in enumerate(terms) for i in range(2)]
 
-        # Tree: a level a cycle.
+        # Adder tree: one level a cycle.
         valid, last = self.later(self.valid, self.last)
         while len(terms) > 1:
             sums = [Signal(len(terms[0]) + 1) for _ in terms[::2]]
@@ -59,26 +61,26 @@ class Checksum(LiteXModule):
         self.sync += line.eq(terms[0][:16] + terms[0][16:])
         valid, last = self.later(valid, last)
 
-        # Run: bits 17:16 of the sum are carries that are still to be added.
-        total = Signal(18)
-        begin = Signal(reset=1)
+        # Running sum: bits 17:16 are carries that the next step adds.
+        total      = Signal(18)
+        run_begins = Signal(reset=1)
         self.sync += If(valid,
-            begin.eq(last),
-            total.eq(line + Mux(begin, 0, total[:16] + total[16:])),
+            run_begins.eq(last),
+            total.eq(line + Mux(run_begins, 0, total[:16] + total[16:])),
         )
         ended, _ = self.later(valid & last, 0)
 
-        # Carries, then the bytes in their order.
-        once   = Signal(17)
-        twice  = Signal(16)
-        self.comb += twice.eq(~(once[:16] + once[16]))
-        self.sync += once.eq(total[:16] + total[16:])
+        # Last carries, then the bytes are swapped.
+        carry_sum = Signal(17)
+        result    = Signal(16)
+        self.comb += result.eq(~(carry_sum[:16] + carry_sum[16]))
+        self.sync += carry_sum.eq(total[:16] + total[16:])
         ended, _ = self.later(ended, 0)
         self.queue = queue = stream.SyncFIFO([("checksum", 16)], depth)
         self.comb += [
             queue.sink.valid.eq(ended),
             queue.sink.last.eq(1),
-            queue.sink.checksum.eq(Cat(twice[8:], twice[:8])),
+            queue.sink.checksum.eq(Cat(result[8:], result[:8])),
             queue.source.connect(source),
         ]
 

@@ -1,4 +1,4 @@
-"""When nothing is under way any more of what was granted until now."""
+"""Tracks when everything that had entered an engine before a mark has left it."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,21 +12,22 @@ from litex.gen import *
 # Departures ---------------------------------------------------------------------------------------
 
 class Departures(LiteXModule):
-    """Tells when all that had entered an engine before `mark` has left it.
+    """`busy` until everything that had entered an engine before `mark` has left it (a drain
+    barrier).
 
-    What enters first leaves first. A lookup may still find an entry of the region table in the
-    cycles in which that is being taken out, so a mark counts 3 cycles later.
+    The engine is first in, first out. A lookup may still find a region table entry during the
+    cycles of its removal, so the mark takes effect 3 cycles later.
 
     Parameters
     ----------
-    enters : Signal that is 1 for each cycle in which something enters
-    leaves : list of Signals that are 1 for each cycle in which something leaves
-    most   : that can be inside at once
+    enters : Signal, 1 in each cycle in which something enters
+    leaves : list of Signals, 1 in each cycle in which something leaves
+    most   : largest number that can be inside at once
 
     Attributes
     ----------
-    mark : Signal(), in     from now on
-    busy : Signal(), out    something is left of what was there
+    mark : Signal(), in     set the mark in this cycle
+    busy : Signal(), out    something that entered before the mark is still inside
     """
     def __init__(self, enters, leaves, most):
         self.mark = Signal()
@@ -34,22 +35,22 @@ class Departures(LiteXModule):
 
         # # #
 
-        inside = Signal(max=most + 1)
-        left   = Signal(max=most + 1)
-        later  = Signal(3)
-        gone   = Signal(max=len(leaves) + 1)
+        count_inside = Signal(max=most + 1)
+        marked_left  = Signal(max=most + 1)
+        mark_delay   = Signal(3)
+        leaving      = Signal(max=len(leaves) + 1)
         self.comb += [
-            gone.eq(reduce(add, leaves)),
-            self.busy.eq((left != 0) | (later != 0) | self.mark),
+            leaving.eq(reduce(add, leaves)),
+            self.busy.eq((marked_left != 0) | (mark_delay != 0) | self.mark),
         ]
         self.sync += [
-            later.eq(Cat(self.mark, later[:2])),
-            inside.eq(inside + enters - gone),
-            If(later[2],
-                left.eq(inside + enters - gone)
-            ).Elif(left >= gone,
-                left.eq(left - gone)
+            mark_delay.eq(Cat(self.mark, mark_delay[:2])),
+            count_inside.eq(count_inside + enters - leaving),
+            If(mark_delay[2],
+                marked_left.eq(count_inside + enters - leaving)
+            ).Elif(marked_left >= leaving,
+                marked_left.eq(marked_left - leaving)
             ).Else(
-                left.eq(0)
+                marked_left.eq(0)
             ),
         ]

@@ -1,4 +1,4 @@
-"""Which epoch of a flow is the present one: jobs of others have been rewound."""
+"""The present epoch of each BULK flow. Jobs of an older epoch have been rewound."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,29 +11,30 @@ from dibber.interface.description import C
 # Layout -------------------------------------------------------------------------------------------
 
 def flow_of_layout():
-    """What tells a job's flow and its time: those of another incarnation or epoch are stale."""
+    """The flow and epoch of a job. It is stale if its incarnation or epoch differs from the flow's.
+    """
     return [("node", 8), ("incarnation", 8), ("epoch", 4)]
 
 def watch_port():
-    """A job that is watched: `valid` and its fields, `leave` in its last cycle; `stale` is the
-    answer, a cycle later.
+    """A watched job: `valid` with its fields, `leave` in its last cycle. `stale` answers one cycle
+    later.
     """
     return Record([("valid", 1), ("leave", 1)] + flow_of_layout() + [("stale", 1)])
 
 # Epochs -------------------------------------------------------------------------------------------
 
 class Epochs(LiteXModule):
-    """Incarnation and epoch of the BULK flow to each node, and who is behind them.
+    """Incarnation and epoch of the BULK flow to each node; flags jobs that are stale.
 
     Parameters
     ----------
-    ports : how many jobs are watched
+    ports : number of watched jobs
 
     Attributes
     ----------
-    reset  : Signal(), in    one cycle: the flow to `node` begins again, with `incarnation` and
+    reset  : Signal(), in    one cycle: the flow to `node` starts again, with `incarnation` and
              epoch 0
-    rewind : Signal(), in    one cycle: the flow to `node` goes on with `epoch`
+    rewind : Signal(), in    one cycle: the flow to `node` continues with `epoch`
     node, incarnation, epoch : Signals, in
     ports  : list of watch_port()
 

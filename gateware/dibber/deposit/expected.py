@@ -1,4 +1,4 @@
-"""The table of gets and receives under way: who may answer which of them, and into which region."""
+"""The table of gets and receives under way: the node that may answer, and the region."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -7,18 +7,21 @@ from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.gen import *
 
-TAG = 10  # bits of a context that name the command's slot; those above are its generation
+TAG = 10  # bits of a context that number the command's slot; the bits above are its generation
 
 # Port ---------------------------------------------------------------------------------------------
 
 def expected_port():
-    """A question, in a cycle with `valid`; 2 cycles later `granted` is the answer, for one cycle.
+    """A question, in a cycle with `valid`; the answer comes 2 cycles later, for one cycle.
 
-    `mine` comes with it: node and context are those of an entry, whatever the key. In a cycle with
-    `spoil` the answers to `spoilt`, a context that was `mine`, are granted no longer.
+    granted : node, context and key match an entry that is not spoilt
+    mine    : node and context match an entry, with any key
+    spoil   : in a cycle with this, answers to the context `spoilt` (which was `mine`) are no longer
+              granted
     """
     return Record([
-        ("valid", 1, DIR_M_TO_S), ("context", 16, DIR_M_TO_S), ("node", 16, DIR_M_TO_S), ("key", 32, DIR_M_TO_S),
+        ("valid", 1, DIR_M_TO_S), ("context", 16, DIR_M_TO_S), ("node", 16, DIR_M_TO_S),
+        ("key", 32, DIR_M_TO_S),
         ("spoil", 1, DIR_M_TO_S), ("spoilt", 16, DIR_M_TO_S),
         ("granted", 1, DIR_S_TO_M), ("mine", 1, DIR_S_TO_M)])
 
@@ -27,15 +30,15 @@ def expected_port():
 class ExpectedTable(LiteXModule):
     """An entry for each command slot: endpoint * SLOTS + slot.
 
-    A context is that and a generation, which the control program counts up when it gives a get up:
-    an answer that comes after that is not taken for the next one's.
+    A context is this index and a generation. The control program increments the generation when it
+    abandons a get, so that a late answer is not taken for the answer to the next get.
 
-    An entry of which a packet was refused is spoilt until it is written again: nothing more of that
-    answer is let in, its end neither. Whose spoiling comes after the slot's next entry does that
-    one no harm if it was given up.
+    If a packet of an answer was refused, the entry is spoilt until its next write: no other packet
+    of this answer is granted, including the last one. A `spoil` that comes after the slot's next
+    entry does not harm that entry if its generation is new.
 
-    The table is empty after configuration and keeps its contents over a reset: whoever halts the
-    control program empties it.
+    The table is empty after configuration and keeps its contents over a reset. Software that halts
+    the control program must clear it.
 
     Parameters
     ----------
@@ -44,12 +47,12 @@ class ExpectedTable(LiteXModule):
     Attributes
     ----------
     port    : expected_port()
-    context : Signal(16), in    entry to write; one that the table does not have is not written
-    key, node, valid : Signals, in    what to write there
+    context : Signal(16), in    entry to write; ignored if the table has no such entry
+    key, node, valid : Signals, in    its contents
     write   : Signal(), in      one cycle
 
-    Cycles: 2 from `valid` to `granted`, a question a cycle; 2 from `spoil` to the questions that it
-    denies, one more for a `write` at the same time. No two spoils within 4 cycles.
+    Cycles: 2 from `valid` to `granted`, one question a cycle; 2 from `spoil` to the questions that
+    it denies, 3 if there is a `write` in the same cycle. At least 4 cycles between two spoils.
     """
     def __init__(self, contexts=256):
         self.port    = port = expected_port()
@@ -82,7 +85,7 @@ class ExpectedTable(LiteXModule):
 
         # Spoilt -----------------------------------------------------------------------------------
 
-        # Beside each entry the generation that was spoilt last. A write of the entry goes first.
+        # For each entry the generation that was spoilt last. A write of the entry has priority.
         marks   = Memory(16 - TAG + 1, contexts)
         mark    = marks.get_port(write_capable=True)
         look    = marks.get_port(mode=READ_FIRST)
@@ -107,7 +110,8 @@ class ExpectedTable(LiteXModule):
 
         asked = Record([("key", 32), ("node", 16), ("generation", 16 - TAG), ("known", 1)])
         mine  = Signal()
-        self.comb += mine.eq(asked.known & valid & (generation == asked.generation) & (node == asked.node))
+        self.comb += mine.eq(
+            asked.known & valid & (generation == asked.generation) & (node == asked.node))
         self.sync += [
             asked.key.eq(port.key),
             asked.node.eq(port.node),

@@ -1,4 +1,4 @@
-"""Where EXPRESS packets land: small deposits in host memory, messages in the inbox."""
+"""Destination of EXPRESS packets: small deposits to host memory, messages to the inbox."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -26,15 +26,15 @@ PAGE_BITS = 12  # no write crosses 4 KiB
 # Inbox --------------------------------------------------------------------------------------------
 
 class InboxSlots(LiteXModule):
-    """Which slots of the inbox are in use.
+    """The free slots of the inbox.
 
     Attributes
     ----------
-    slot  : Signal, out    the lowest free one, if there is one; 2 cycles behind `take` and `free`
-    hold  : Signal(), in   `slot` stays
+    slot  : Signal, out    the lowest free slot, if any; 2 cycles after `take` and `free`
+    hold  : Signal(), in   `slot` must not change
     take  : Signal(), in   `slot` is in use from now on
-    free  : Record, in     `strobe`, `slot`: it may be used again
-    freed : Signal(), out  one cycle for each slot that was in use and is free again
+    free  : Record, in     `strobe`, `slot`: the slot is free again
+    freed : Signal(), out  one cycle for each slot that was in use and becomes free
     """
     def __init__(self):
         self.slot  = Signal(max=C.SLOTS)
@@ -45,44 +45,44 @@ class InboxSlots(LiteXModule):
 
         # # #
 
-        used = Signal(C.SLOTS)
-        mine = Signal(C.SLOTS)
+        in_use     = Signal(C.SLOTS)
+        freed_mask = Signal(C.SLOTS)
         self.pick = pick = PriorityEncoder(C.SLOTS)
         self.comb += [
-            mine.eq(Mux(free.strobe, 1 << free.slot, 0)),
-            pick.i.eq(~used),
+            freed_mask.eq(Mux(free.strobe, 1 << free.slot, 0)),
+            pick.i.eq(~in_use),
         ]
         self.sync += [
-            used.eq((used & ~mine) | Mux(self.take, 1 << self.slot, 0)),
-            self.freed.eq((used & mine) != 0),
+            in_use.eq((in_use & ~freed_mask) | Mux(self.take, 1 << self.slot, 0)),
+            self.freed.eq((in_use & freed_mask) != 0),
             If(~self.hold, self.slot.eq(pick.o)),
         ]
 
 # Placement ----------------------------------------------------------------------------------------
 
 class Placement(LiteXModule):
-    """Look a deposit's region up and say where its lines go, or why they do not.
+    """Look up a deposit's region; give the addresses of its writes, or the reason for its refusal.
 
     Parameters
     ----------
-    deposit      : Endpoint(deposit_layout), watched
+    deposit      : Endpoint(deposit_layout), only observed
     address_bits : 64 or 32
 
     Attributes
     ----------
     pages   : finder_port(), to the page finder
-    start   : Signal(), in   `deposit` is new; it stands until the next `start`
+    start   : Signal(), in   `deposit` is new; it stays until the next `start`
     lookup  : lookup_port(), to the region table
-    ready   : Signal(), out  the answer is there, until the next `start`
+    ready   : Signal(), out  the result is valid, until the next `start`
     reason  : Signal(8), out
     address : Signal(address_bits), out   of the first write
-    page    : Signal, out        in which the second write begins
-    crosses : Signal(), out  the bytes go into two pages
+    page    : Signal, out        page number of the second write
+    crosses : Signal(), out  the bytes lie in two pages, so there are two writes
     first   : Signal(7), out bytes of the first write
-    rest    : Signal(7), out bytes of the second, with `crosses`
+    rest    : Signal(7), out bytes of the second write, with `crosses`
 
-    Cycles: 4 from `start` to `ready`; in a paged region 7 more for each page of 4 KiB, and what
-    others ask and a read of the page table for those that were not used lately.
+    Cycles: 4 from `start` to `ready`. In a paged region 7 more for each 4 KiB page, plus the wait
+    for other users of the finder, plus a read of the page table if the line is not cached.
     """
     def __init__(self, deposit, address_bits=64):
         self.start   = Signal()
@@ -97,43 +97,46 @@ class Placement(LiteXModule):
 
         # # #
 
-        end     = Signal(49)  # behind the last byte, from the region's start
-        outside = Signal()
-        found   = Signal()
-        allowed = Signal()
-        placed  = Signal()
-        room    = Signal(13)  # to the end of the first byte's page
-        second  = Signal()    # the second page is being found
-        ask     = Signal()
+        end_offset  = Signal(49)  # one past the last byte, from the region's start
+        outside     = Signal()
+        found       = Signal()
+        allowed     = Signal()
+        looked_up   = Signal()
+        page_room   = Signal(13)  # bytes to the end of the first byte's page
+        second_page = Signal()   # the finder works on the second page
+        ask         = Signal()
         self.pages = pages = finder_port(address_bits)
         self.comb += [
             lookup.valid.eq(self.start),
             lookup.key.eq(deposit.key),
-            room.eq(2**PAGE_BITS - self.address[:PAGE_BITS]),
-            pages.address.eq(Mux(second, Cat(Constant(0, PAGE_BITS), self.page), self.address)),
+            page_room.eq(2**PAGE_BITS - self.address[:PAGE_BITS]),
+            pages.address.eq(
+                Mux(second_page, Cat(Constant(0, PAGE_BITS), self.page), self.address)),
         ]
         self.sync += [
-            end.eq(deposit.offset + deposit.length),
-            placed.eq(lookup.done),
+            end_offset.eq(deposit.offset + deposit.length),
+            looked_up.eq(lookup.done),
             If(lookup.done,
                 self.address.eq(lookup.base + deposit.offset),
                 found.eq(lookup.found),
                 allowed.eq((lookup.rights & RIGHT.REMOTE_WRITE) != 0),
-                outside.eq((deposit.length != 0) & ((end > lookup.length) | (deposit.far if address_bits < 64 else 0))),
+                outside.eq(
+                    (deposit.length != 0) &
+                    ((end_offset > lookup.length) | (deposit.far if address_bits < 64 else 0))),
             ),
             ask.eq(0),
             If(ask, pages.valid.eq(1)),
-            If(placed,
-                self.crosses.eq(deposit.length > room),
-                self.first.eq(Mux(deposit.length > room, room, deposit.length)),
-                self.rest.eq(deposit.length - room),
+            If(looked_up,
+                self.crosses.eq(deposit.length > page_room),
+                self.first.eq(Mux(deposit.length > page_room, page_room, deposit.length)),
+                self.rest.eq(deposit.length - page_room),
                 self.page.eq(self.address[PAGE_BITS:] + 1),
                 self.reason.eq(STATUS.OK),
                 If(outside,  self.reason.eq(STATUS.REMOTE_BOUNDS)),
                 If(~allowed, self.reason.eq(STATUS.REMOTE_NOT_PERMITTED)),
                 If(~found,   self.reason.eq(STATUS.REMOTE_BAD_KEY)),
-                second.eq(0),
-                # An empty deposit has no place.
+                second_page.eq(0),
+                # An empty deposit needs no page.
                 If(is_paged(self.address) & found & allowed & ~outside & (deposit.length != 0),
                     ask.eq(1)
                 ).Else(
@@ -141,16 +144,16 @@ class Placement(LiteXModule):
                 )
             ),
             If(pages.done,
-                If(second,
+                If(second_page,
                     self.page.eq(pages.page),
                 ).Else(
                     self.address[PAGE_BITS:].eq(pages.page),
                 ),
                 If(pages.fault, self.reason.eq(STATUS.REMOTE_READ_ERROR)),
-                second.eq(1),
+                second_page.eq(1),
                 pages.valid.eq(0),
-                ask.eq(self.crosses & ~second),
-                self.ready.eq(~self.crosses | second),
+                ask.eq(self.crosses & ~second_page),
+                self.ready.eq(~self.crosses | second_page),
             ),
             If(self.start, self.ready.eq(0)),
         ]
@@ -158,11 +161,11 @@ class Placement(LiteXModule):
 # Express Lander -----------------------------------------------------------------------------------
 
 class ExpressLander(LiteXModule):
-    """Write deposits of up to INLINE_BYTES to host memory and messages into the inbox, in order.
+    """Write deposits of up to INLINE_BYTES to host memory, and messages to the inbox, in order.
 
-    A packet has one block of payload, so once its first line is here it is good to its end; or that
-    line has `error`, then the packet is forgotten. The receiver announces no more messages than the
-    inbox has room for: it counts `inbox_freed`.
+    A packet has one block of payload. So when its first line is here, the whole packet is good; or
+    that line has `error`, and the packet is dropped. The receiver passes on only as many messages
+    as the inbox has room for, because it counts `inbox_freed`.
 
     Parameters
     ----------
@@ -172,22 +175,22 @@ class ExpressLander(LiteXModule):
     Attributes
     ----------
     deposits    : Endpoint(deposit_layout), in
-    payload     : Endpoint(payload_layout), in    a packet's lines without gaps between them
+    payload     : Endpoint(payload_layout), in    the lines of a packet come without gaps
     lookup      : lookup_port(), to the region table
     pages       : finder_port(), to the page finder
-    writes      : Endpoint(write_layout), out     a deposit's last one with `mark`
-    marked      : Signal(), in                    a write with `mark` was taken by the PHY
+    writes      : Endpoint(write_layout), out     a deposit's last write has `mark`
+    marked      : Signal(), in                    the PHY has taken a write with `mark`
     slot        : slot_write_port(data_width), master
-    free        : Record, in                      `strobe`, `slot` of the inbox: it may be used
-                  again
-    inbox_freed : Signal(), out                   one cycle for each slot that came free
+    free        : Record, in                      `strobe`, `slot` of the inbox: it is free again
+    inbox_freed : Signal(), out                   one cycle for each slot that became free
     done        : Endpoint(deposit_done_layout), out    a message is done when its arrival is queued
     departures  : Departures of packets
     arrivals    : Endpoint(arrival_layout), out   messages and notices, in the order of the packets
 
     Cycles: 2 from the first line at `payload` to the first at `writes`, if the deposit came 4
-    earlier; then a line a cycle. From the last word of an 8-byte packet at the receiver to its
-    write 5 in all. 1 a line of a message, and 3 from its last one to its arrival.
+    cycles before; then one line a cycle. 5 in all from the last word of an 8-byte packet at the
+    receiver to its write. A message takes one cycle a line, and 3 from its last line to its
+    arrival.
     """
     def __init__(self, data_width, address_bits=64):
         self.deposits = deposit = stream.Endpoint(deposit_layout(address_bits))
@@ -204,7 +207,7 @@ class ExpressLander(LiteXModule):
         width = data_width//8
         bits  = log2_int(width)
 
-        # The payload comes from a block RAM and is turned next: not in the same cycle.
+        # Pipeline stage: the payload is read from block RAM and rotated in the next cycle.
         self.pipe      = pipe      = stream.PipeValid(payload_layout(data_width))
         self.placement = placement = Placement(deposit, address_bits)
         self.inbox     = inbox     = InboxSlots()
@@ -222,68 +225,73 @@ class ExpressLander(LiteXModule):
             landing.arrivals.connect(self.arrivals),
         ]
 
-        # Lines. A turned line gives its upper lanes to one line of memory and its lower ones to the
-        # next. A page ends where a line ends, so two writes share no line.
-        turned   = Signal(data_width)
-        previous = Signal(data_width)
-        below    = Signal(width)   # lanes before the first byte's
-        lane     = Signal(bits)
-        left     = Signal(7)       # bytes of this write from the line's lane 0 on
-        step     = Signal()
-        emit     = Signal()
-        flush    = Signal()        # the payload's last line is in `turned`
-        opening  = Signal()        # the write's first line
-        second   = Signal()        # of two writes
-        ending   = Signal()        # the write's last line
-        final    = Signal()        # the deposit's
+        # Lines. The upper lanes of a rotated line belong to one line of memory, the lower lanes to
+        # the next. A page ends at the end of a line, so two writes share no line.
+        rotated         = Signal(data_width)
+        previous        = Signal(data_width)
+        lanes_before    = Signal(width)   # mask of the lanes before the first byte
+        lane            = Signal(bits)
+        bytes_left      = Signal(7)       # bytes of this write, counted from lane 0 of the line
+        step            = Signal()
+        emit            = Signal()
+        flush           = Signal()        # `rotated` holds the last line of the payload
+        first_line      = Signal()        # first line of the write
+        second_write    = Signal()        # the second of two writes
+        last_line       = Signal()        # last line of the write
+        last_of_deposit = Signal()
         self.comb += [
             step.eq(~writes.valid | writes.ready),
-            ending.eq(left <= width),
-            final.eq(ending & (second | ~placement.crosses)),
-            *[writes.dat[8*n:8*n + 8].eq(Mux(below[n], previous[8*n:8*n + 8], turned[8*n:8*n + 8]))
+            last_line.eq(bytes_left <= width),
+            last_of_deposit.eq(last_line & (second_write | ~placement.crosses)),
+            *[
+                writes.dat[8*n:8*n + 8].eq(
+                    Mux(lanes_before[n], previous[8*n:8*n + 8], rotated[8*n:8*n + 8]))
                 for n in range(width)],
         ]
         self.sync += If(step,
             writes.valid.eq(emit),
             If(emit,
-                previous.eq(turned),
-                turned.eq(rotate(line.dat, lane)),
-                below.eq((1 << lane) - 1),
-                writes.last.eq(ending),
-                writes.mark.eq(second | ~placement.crosses),
-                left.eq(left - width),
+                previous.eq(rotated),
+                rotated.eq(rotate(line.dat, lane)),
+                lanes_before.eq((1 << lane) - 1),
+                writes.last.eq(last_line),
+                writes.mark.eq(second_write | ~placement.crosses),
+                bytes_left.eq(bytes_left - width),
                 flush.eq(flush | line.last),
-                opening.eq(ending),
-                If(opening,
-                    writes.address.eq(Mux(second, Cat(Constant(0, PAGE_BITS), placement.page), placement.address)),
-                    writes.length.eq(Mux(second, placement.rest, placement.first)),
+                first_line.eq(last_line),
+                If(first_line,
+                    writes.address.eq(
+                        Mux(
+                            second_write, Cat(Constant(0, PAGE_BITS), placement.page),
+                            placement.address)),
+                    writes.length.eq(Mux(second_write, placement.rest, placement.first)),
                 ),
-                If(ending,
-                    second.eq(1),
-                    left.eq(placement.rest),
+                If(last_line,
+                    second_write.eq(1),
+                    bytes_left.eq(placement.rest),
                 ),
             ),
         )
 
         # Packets.
-        message = Signal()
-        refused = Signal()
-        report  = Signal()
-        begin   = Signal()
-        number  = Signal(max=C.SLOT_BYTES//width)
+        message     = Signal()
+        refused     = Signal()
+        report      = Signal()
+        start_write = Signal()
+        line_number = Signal(max=C.SLOT_BYTES//width)
         self.comb += refused.eq(~message & (placement.reason != STATUS.OK))
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             placement.start.eq(deposit.valid & ~deposit.is_message & landing.sink.ready),
             NextValue(message, deposit.is_message),
-            NextValue(number, 0),
+            NextValue(line_number, 0),
             If(deposit.valid & landing.sink.ready,
                 NextState("PLACE"),
                 If(deposit.is_message, NextState("MESSAGE"))
             )
         )
         fsm.act("PLACE",
-            begin.eq(1),
+            start_write.eq(1),
             If(placement.ready,
                 NextState("WRITE"),
                 If(refused, NextState("DROP")),
@@ -296,7 +304,7 @@ class ExpressLander(LiteXModule):
             ).Else(
                 emit.eq(line.valid | flush),
                 line.ready.eq(step & ~flush),
-                If(emit & step & final,
+                If(emit & step & last_of_deposit,
                     report.eq(1),
                     deposit.ready.eq(1),
                     NextState("IDLE")
@@ -318,7 +326,7 @@ class ExpressLander(LiteXModule):
                 slot.valid.eq(line.valid),
                 line.ready.eq(slot.ready),
                 If(line.valid & slot.ready,
-                    NextValue(number, number + 1),
+                    NextValue(line_number, line_number + 1),
                     If(line.last, NextState("REPORT"))
                 )
             )
@@ -336,16 +344,16 @@ class ExpressLander(LiteXModule):
         )
         self.departures = Departures(fsm.ongoing("IDLE") & deposit.valid & landing.sink.ready,
             [landing.landed, fsm.ongoing("FORGET")], 32)
-        self.sync += If(begin,
+        self.sync += If(start_write,
             lane.eq(placement.address),
-            left.eq(placement.first + placement.address[:bits]),
-            opening.eq(1),
-            second.eq(0),
+            bytes_left.eq(placement.first + placement.address[:bits]),
+            first_line.eq(1),
+            second_write.eq(0),
             flush.eq(0),
         )
         self.comb += [
             inbox.hold.eq(fsm.ongoing("MESSAGE") | fsm.ongoing("REPORT")),
-            slot.adr.eq(Cat(number, inbox.slot, Constant(C.INBOX, 4))),
+            slot.adr.eq(Cat(line_number, inbox.slot, Constant(C.INBOX, 4))),
             slot.dat_w.eq(line.dat),
             slot.be.eq(2**width - 1),
             landing.sink.valid.eq(report),

@@ -1,4 +1,4 @@
-"""Reading those members of a slot that an engine needs."""
+"""Fetch of a command from its slot: the lines that are needed, the urgent ones first."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,14 +12,20 @@ from dibber.layouts import slot_port
 # Lines --------------------------------------------------------------------------------------------
 
 def lines_of(spans, data_width):
-    """The lines of spans (first byte, behind the last byte) of a slot, in their order."""
+    """The lines of a slot that `spans` touch, in their order; a span is (first byte, end), end
+    exclusive.
+    """
     width = data_width//8
-    return list(dict.fromkeys(line for begin, end in spans for line in range(begin//width, -(-end//width))))
+    return list(
+        dict.fromkeys(line for begin, end in spans for line in range(begin//width, -(-end//width))))
 
 def flat_source_spans():
-    """What an engine needs of a command whose source has no levels, the key first."""
+    """The parts of a command that an engine needs if the source has no levels; the key comes first.
+    """
     walk = COMMAND["source"].offset
-    return [(walk + WALK["key"].offset, walk + WALK["key"].offset + WALK["key"].size), (walk, walk + WALK["stride"].offset),
+    return [
+        (walk + WALK["key"].offset, walk + WALK["key"].offset + WALK["key"].size),
+        (walk, walk + WALK["stride"].offset),
         (COMMAND["flags"].offset, COMMAND["levels"].offset + 1)]
 
 def flat_source_lines(data_width):
@@ -28,36 +34,35 @@ def flat_source_lines(data_width):
 # Fetch --------------------------------------------------------------------------------------------
 
 class Fetch(LiteXModule):
-    """Read some lines of a slot, in an order of choice.
+    """Read some lines of a slot, in a given order.
 
     Parameters
     ----------
     data_width : bits of a line
-    spans      : list of (first byte, behind the last byte) of the slot that are wanted; the lines
-                 of the first span come first
-    enough     : how many of the spans may be all
+    spans      : list of (first byte, end) of the wanted parts, end exclusive; the lines of the
+                 first span are read first
+    enough     : number of leading spans after which the fetch may end early
 
     Attributes
     ----------
     port   : slot_port(data_width)
     start  : Signal(), in    one cycle
-    slot   : Signal, in      slot number, counted over all sets; stable while the fetch goes on
-    first  : Signal(), out   one cycle: the lines of the first span are there
-    all    : Signal(), in    in a cycle with `last`: what was asked for so far is enough
-    last   : Signal(), out   the last line of `enough` spans is on the port
-    glance : Signal, in      a bit for each line of `enough` spans: it is on the port for another
-             reader, and wanted. Not while the fetch
-                             goes on
-    done   : Signal(), out   one cycle: all are there
+    slot   : Signal, in      slot number, counted over all sets; stable during the fetch
+    first  : Signal(), out   one cycle: the lines of the first span are valid
+    all    : Signal(), in    in a cycle with `last`: end the fetch here
+    last   : Signal(), out   the last line of the `enough` spans is on the port
+    glance : Signal, in      one bit for each line of the `enough` spans: another reader has this
+             line on the port, store it here too. Not during a fetch
+    done   : Signal(), out   one cycle: all lines are valid
 
-    Cycles: lines, those of `enough` spans or all, + 3 from `start` to `done`, with a port that is
+    Cycles: 3 + lines (those of the `enough` spans, or all) from `start` to `done`, if the port is
     always ready.
     """
     def __init__(self, data_width, spans, enough=None):
-        width    = data_width//8
-        order    = lines_of(spans, data_width)
-        few      = len(lines_of(spans[:enough], data_width)) if enough else 0
-        (begin, end), count = spans[0], len(order)
+        width        = data_width//8
+        order        = lines_of(spans, data_width)
+        enough_lines = len(lines_of(spans[:enough], data_width)) if enough else 0
+        (first_byte, end_byte), count = spans[0], len(order)
 
         self.port   = port = slot_port(data_width)
         self.start  = Signal()
@@ -66,50 +71,55 @@ class Fetch(LiteXModule):
         self.all    = Signal()
         self.last   = Signal()
         self.done   = Signal()
-        self.glance = Signal(max(few, 1))
+        self.glance = Signal(max(enough_lines, 1))
         self._width = width
         self._lines = {line: Signal(data_width, name=f"line{line}") for line in order}
 
         # # #
 
-        busy     = Signal()
-        asked    = Signal(max=max(count, 2))
-        answered = Signal(max=max(count, 2))
-        accepted = Signal()
-        coming   = Signal(2)
-        per_slot = log2_int(C.SLOT_BYTES//width)
-        line     = Signal(per_slot)
-        ends     = Signal()
+        busy          = Signal()
+        next_asked    = Signal(max=max(count, 2))
+        next_answered = Signal(max=max(count, 2))
+        accepted      = Signal()
+        coming        = Signal(2)
+        per_slot      = log2_int(C.SLOT_BYTES//width)
+        line          = Signal(per_slot)
+        ends          = Signal()
         self.comb += [
-            Case(asked, {n: line.eq(number) for n, number in enumerate(order)}),
+            Case(next_asked, {n: line.eq(number) for n, number in enumerate(order)}),
             port.valid.eq(busy),
             port.adr.eq(Cat(line, self.slot)),
             accepted.eq(port.valid & port.ready),
-            self.last.eq(coming[1] & (answered == few - 1) if few else 0),
-            ends.eq((coming[1] & (answered == count - 1)) | (self.last & self.all)),
+            self.last.eq(coming[1] & (next_answered == enough_lines - 1) if enough_lines else 0),
+            ends.eq((coming[1] & (next_answered == count - 1)) | (self.last & self.all)),
         ]
         self.sync += [
             coming.eq(Cat(accepted, coming[0])),
             If(self.start, busy.eq(1)),
             If(accepted,
-                asked.eq(asked + 1),
-                If(asked == count - 1,
-                    asked.eq(0),
+                next_asked.eq(next_asked + 1),
+                If(next_asked == count - 1,
+                    next_asked.eq(0),
                     busy.eq(0)
                 )
             ),
-            self.first.eq(coming[1] & (answered == -(-end//width) - begin//width - 1)),
+            self.first.eq(
+                coming[1] & (next_answered == -(-end_byte//width) - first_byte//width - 1)),
             self.done.eq(ends),
             If(coming[1],
-                answered.eq(answered + 1),
-                Case(answered, {n: self._lines[number].eq(port.dat_r) for n, number in enumerate(order)})
+                next_answered.eq(next_answered + 1),
+                Case(
+                    next_answered,
+                    {n: self._lines[number].eq(port.dat_r) for n, number in enumerate(order)})
             ),
-            *[If(self.glance[n], self._lines[number].eq(port.dat_r)) for n, number in enumerate(order[:few])],
-            # What is still to come of the others is not looked at.
+            *[
+                If(self.glance[n], self._lines[number].eq(port.dat_r))
+                for n, number in enumerate(order[:enough_lines])],
+            # Answers still in flight after an early end are ignored.
             If(ends,
                 busy.eq(0),
-                asked.eq(0),
-                answered.eq(0),
+                next_asked.eq(0),
+                next_answered.eq(0),
                 coming.eq(0),
             )
         ]
@@ -126,6 +136,8 @@ class Fetch(LiteXModule):
         return Cat(*parts)
 
     def coming(self, offset, size):
-        """The same of the line that is on the port, in which all of them are."""
+        """`size` bytes from `offset`, out of the line that is on the port now; one line must hold
+        them.
+        """
         lane = offset % self._width
         return self.port.dat_r[8*lane:8*(lane + size)]

@@ -1,4 +1,4 @@
-"""From pieces of host memory to a stream of their bytes: reads, reassembly, picking, packing."""
+"""Gather: pieces of host memory become a dense byte stream, by reads, reassembly and packing."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -20,24 +20,24 @@ from dibber.deposit.tags import Tags
 class Gather(LiteXModule):
     """Read pieces from host memory and give their bytes in order, packed.
 
-    `Cover` decides which pieces are read together. The reassembly buffer consists of units of 64
-    bytes as host memory does, and a byte lies in its unit where its address puts it. Units are
-    taken in the order of the requests, before each request, so that completions always have a
-    place. They are written where they belong whenever they come. When a read is complete its picks,
-    the bytes that are wanted of it, are read out in order, whatever their order in memory.
+    `Cover` merges pieces into reads. The reassembly buffer consists of 64-byte units, aligned as in
+    host memory. Units are allocated in the order of the requests, before each request, so
+    completions always have a place. A completion is written to its place whenever it comes. When a
+    read is complete, its picks (the wanted bytes) are read out in walk order.
 
-    Completions agree with their reads: `CompletionChecker` stands in front of this. A transfer
-    fails when a read is answered with an error, or not in time, or when an error piece comes. Its
-    output then ends with a line whose `status` says why and which has no bytes of worth. `abort`
-    asks the walker to end the transfer; reads of it that are in flight are awaited.
+    Completions have been checked against their reads by `CompletionChecker`. A transfer fails if a
+    read is answered with an error or times out, or if an error piece comes. Its output then ends
+    with a line whose `status` tells the reason and whose bytes are void. `abort` asks the walker to
+    end the transfer. Reads of it that are in flight are awaited.
 
     Parameters
     ----------
     data_width : 64 or 128
     tags       : reads in flight
-    lines      : lines of the reassembly buffer, a power of two; 4096 bytes at least
-    picks      : that may wait for their read; as many as cycles from request to completion, so that
-                 a pick a cycle can go on, and more than one read has at most
+    lines      : lines of the reassembly buffer, a power of two; at least 4096 bytes
+    picks      : picks that can wait for their read. For one pick a cycle it must be at least the
+                 cycles from request to completion; it must exceed the largest number of picks in a
+                 read
     timeout    : cycles until a read fails; the default is 50 us at 125 MHz
     quarantine : cycles until the tag of such a read is used again, see `Tags`
 
@@ -53,9 +53,9 @@ class Gather(LiteXModule):
     abort         : Signal(), out  to `Walker.abort`
     pulses        : dict counter name -> Signal()
 
-    Cycles: a request a cycle, of one pick or several; 5 from piece to request; 9 from the last beat
-    of a completion that was waited for to its bytes at `source`, where they fill a line; a line of
-    the buffer a cycle, and a pick a cycle.
+    Cycles: one request a cycle, for one pick or several; 5 from piece to request; 9 from the last
+    beat of an awaited completion to its bytes at `source`, if they fill a line; one line of the
+    buffer and one pick a cycle.
     """
     def __init__(self, data_width, tags=64, lines=512, picks=512, timeout=6250, quarantine=2**23):
         self.sink          = sink   = stream.Endpoint(piece_layout())
@@ -93,10 +93,14 @@ class Gather(LiteXModule):
         # Picks in order ---------------------------------------------------------------------------
 
         self.order = order = stream.SyncFIFO(
-            [("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1), ("fault", FAULT_BITS)], picks, buffered=True)
+            [
+                ("offset", 6), ("length", 13), ("advance", 1), ("final", 1), ("void", 1),
+                ("fault", FAULT_BITS)],
+            picks, buffered=True)
 
-        # A slot for each read; a read has a unit at least, so that there are never more. Bit
-        # `slot_bits` of the slot counters tells this pass over the slots from the last.
+        # Each read has a slot for its outcome. A read has at least one unit, so there are as many
+        # slots as units. The slot counters' top bit tells this pass over the slots from the last
+        # one.
         units     = lines*width//UNIT
         slots     = units
         slot_bits = log2_int(slots)
@@ -108,26 +112,26 @@ class Gather(LiteXModule):
         # Request ----------------------------------------------------------------------------------
 
         pick       = cover.source
-        opened     = Signal()  # picks of its read have been let through, so that it must be read
+        read_begun = Signal()  # earlier picks of this read were passed on, so it must be issued
         discard    = Signal()  # the transfer has failed: no more reads
         void       = Signal()
         issue      = Signal()
-        finish     = Signal()
-        precede    = Signal()  # the pick's read is not whole yet
+        end_void   = Signal()
+        pass_pick  = Signal()  # the read is not complete yet: pass its pick on
         write_unit = Signal(max=units)
         slot_in    = Signal(slot_bits + 1)
         free_units = Signal(max=units + 1, reset=units)
-        leaving    = Signal()
+        unit_freed = Signal()
         tag        = self.tags.source
         self.comb += [
-            void.eq((discard & ~opened) | pick.error),
+            void.eq((discard & ~read_begun) | pick.error),
             issue.eq(pick.valid & pick.final & ~void & (free_units >= pick.units) & tag.valid &
                 order.sink.ready & (~reads.valid | reads.ready)),
-            finish.eq(pick.valid & void & pick.last & order.sink.ready),
-            precede.eq(pick.valid & ~pick.final & ~void & order.sink.ready),
-            pick.ready.eq(issue | finish | precede | (void & ~pick.last)),
+            end_void.eq(pick.valid & void & pick.last & order.sink.ready),
+            pass_pick.eq(pick.valid & ~pick.final & ~void & order.sink.ready),
+            pick.ready.eq(issue | end_void | pass_pick | (void & ~pick.last)),
             tag.ready.eq(issue),
-            order.sink.valid.eq(issue | finish | precede),
+            order.sink.valid.eq(issue | end_void | pass_pick),
             order.sink.offset.eq(pick.offset),
             order.sink.length.eq(Mux(void, 0, pick.length)),
             order.sink.advance.eq(pick.advance),
@@ -135,15 +139,15 @@ class Gather(LiteXModule):
             order.sink.void.eq(void),
             order.sink.fault.eq(pick.fault),
             order.sink.last.eq(pick.last),
-            # A last piece that is here already needs no help, and the walker is in the next
+            # If the last piece is already here, no abort is needed: the walker may be in the next
             # transfer.
             self.abort.eq(discard & ~cover.ending),
         ]
         self.sync += [
             If(reads.ready, reads.valid.eq(0)),
-            If(precede, opened.eq(1)),
+            If(pass_pick, read_begun.eq(1)),
             If(issue,
-                opened.eq(0),
+                read_begun.eq(0),
                 reads.valid.eq(1),
                 reads.last.eq(1),
                 reads.address.eq(pick.address),
@@ -152,10 +156,10 @@ class Gather(LiteXModule):
                 write_unit.eq(write_unit + pick.units),
                 slot_in.eq(slot_in + 1),
             ),
-            free_units.eq(free_units - Mux(issue, pick.units, 0) + leaving),
+            free_units.eq(free_units - Mux(issue, pick.units, 0) + unit_freed),
         ]
 
-        # What a completion needs to know of its read: where its bytes end, and its slot.
+        # For the completions of a read: the position of its end in the buffer, and its slot.
         position = log2_int(units*UNIT)
         table    = Memory(position + slot_bits + 1, tags)
         enter    = table.get_port(write_capable=True)
@@ -172,24 +176,24 @@ class Gather(LiteXModule):
 
         # Completion -------------------------------------------------------------------------------
 
-        beat  = stream.Endpoint(completion_layout(data_width))
-        begin = Signal(reset=1)
-        found_end  = Signal(position)
-        found_slot = Signal(slot_bits + 1)
+        beat        = stream.Endpoint(completion_layout(data_width))
+        first_beat  = Signal(reset=1)
+        found_end   = Signal(position)
+        found_slot  = Signal(slot_bits + 1)
         outstanding = Signal(13)
-        start = Signal(position)
-        line  = Signal(log2_int(lines))
-        next_line = Signal(log2_int(lines))
-        known = self.tags.known
-        live  = self.tags.live
-        final = Signal()
+        start       = Signal(position)
+        line        = Signal(log2_int(lines))
+        next_line   = Signal(log2_int(lines))
+        known       = self.tags.known
+        live        = self.tags.live
+        final       = Signal()
         self.comb += [
             completions.ready.eq(1),
             find.adr.eq(completions.tag),
             Cat(found_end, found_slot).eq(find.dat_r),
             outstanding.eq(Mux(beat.count == 0, 4096, beat.count)),
             start.eq(found_end - outstanding),
-            line.eq(Mux(begin, start[bits:], next_line)),
+            line.eq(Mux(first_beat, start[bits:], next_line)),
             self.tags.answered.eq(beat.tag),
             self.tags.release.eq(final & ~beat.failed),
             self.tags.fail.eq(final & beat.failed),
@@ -200,7 +204,7 @@ class Gather(LiteXModule):
             *[getattr(beat, n).eq(getattr(completions, n)) for n in (
                 "last", "dat", "tag", "status", "count", "bytes", "failed")],
             If(beat.valid,
-                begin.eq(beat.last),
+                first_beat.eq(beat.last),
                 next_line.eq(line + 1),
             ),
             pulses["COMPLETION_UNEXPECTED"].eq(beat.valid & beat.last & ~known),
@@ -208,8 +212,8 @@ class Gather(LiteXModule):
             pulses["COMPLETION_TIMEOUT"].eq(self.tags.expire),
         ]
 
-        # Buffer. A completion ends a read or at a multiple of 64 bytes (PCIe Base 3.0, 2.3.1.1), so
-        # that no line ever comes from two of them.
+        # Buffer. A completion ends at the end of its read or at a multiple of 64 bytes (PCIe Base
+        # 3.0, 2.3.1.1). So no line is written by two completions.
         self.buffer = buffer = Memory(data_width, lines, name="gather_buffer")
         store = buffer.get_port(write_capable=True)
         fetch = buffer.get_port(has_re=True, mode=READ_FIRST)
@@ -220,13 +224,13 @@ class Gather(LiteXModule):
             store.we.eq(beat.valid & live & (beat.status == 0)),
         ]
 
-        # Outcome: of a completion, or of time.
+        # Outcome of a read: from its last completion, or from a timeout.
         expired = Signal()
         ended   = Signal()
         slot    = Signal(slot_bits + 1)
         error   = Signal()
-        # After a reset the memory holds the outcomes of reads before it; they are gone before
-        # `Tags` hands the first tag out.
+        # After a reset the memory holds outcomes of old reads. They are cleared before `Tags`
+        # gives out the first tag.
         wiping  = Signal(reset=1)
         wiped   = Signal(slot_bits)
         self.sync += If(wiping, wiped.eq(wiped + 1), wiping.eq(wiped != slots - 1))
@@ -253,62 +257,63 @@ class Gather(LiteXModule):
 
         # Read-out ---------------------------------------------------------------------------------
 
-        slot_out  = Signal(slot_bits + 1)
-        read_unit = Signal(max=units)
-        fresh     = Signal(reset=1)  # the next pick is the first of its read
-        here      = Signal()         # a pick is being passed on
-        place     = Signal(6)
-        lane      = place[:bits]
-        rest      = Signal(13)
-        whole     = Signal()   # it is its read's last
-        over      = Signal()   # it is its transfer's last
-        empty     = Signal()
-        reason    = Signal(8)
-        drain     = Signal()   # its transfer has failed already
-        count     = Signal(5)
-        ending    = Signal()
-        step      = Signal()
-        load      = Signal()
-        lasts     = Signal(max=picks + 2)  # ends of transfers among the picks in order
-        begins    = Signal()
-        arrives   = Signal()
-        out       = stream.Endpoint([("lane", bits), ("count", 5), ("status", 8)])
-        head      = order.source
+        slot_out      = Signal(slot_bits + 1)
+        read_unit     = Signal(max=units)
+        fresh         = Signal(reset=1)  # the next pick is the first of its read
+        pick_valid    = Signal()         # a pick is being read out
+        unit_offset   = Signal(6)
+        lane          = unit_offset[:bits]
+        bytes_left    = Signal(13)
+        read_ends     = Signal()   # the pick is the last of its read
+        transfer_ends = Signal() # the pick is the last of its transfer
+        empty         = Signal()
+        reason        = Signal(8)
+        drain         = Signal()   # the transfer has failed before: discard the pick
+        count         = Signal(5)
+        pick_ends     = Signal()
+        step          = Signal()
+        load          = Signal()
+        ends_queued   = Signal(max=picks + 2)  # last picks of transfers among the queued picks
+        failure       = Signal()
+        end_enters    = Signal()
+        out           = stream.Endpoint([("lane", bits), ("count", 5), ("status", 8)])
+        head          = order.source
         self.comb += [
             outcome_read.adr.eq(slot_out),
-            ending.eq(rest <= (width - lane)),
-            count.eq(Mux(reason != STATUS.OK, 0, Mux(ending, rest, width - lane))),
-            step.eq(here & (~out.valid | out.ready)),
-            # A unit leaves with the read's last pick, or when a pick goes on or begins in the next
-            # unit.
-            leaving.eq((step & ~empty & Mux(ending, whole, place[bits:] == UNIT//width - 1)) |
+            pick_ends.eq(bytes_left <= (width - lane)),
+            count.eq(Mux(reason != STATUS.OK, 0, Mux(pick_ends, bytes_left, width - lane))),
+            step.eq(pick_valid & (~out.valid | out.ready)),
+            # A unit becomes free with the last pick of its read, or when a pick continues or
+            # starts in the next unit.
+            unit_freed.eq(
+                (step & ~empty & Mux(pick_ends, read_ends, unit_offset[bits:] == UNIT//width - 1)) |
                 (load & head.advance)),
             load.eq(head.valid & (head.void | ~fresh | (outcome_read.dat_r[0] != slot_out[-1])) &
-                (~here | (step & ending))),
+                (~pick_valid | (step & pick_ends))),
             head.ready.eq(load),
-            # The transfer fails here; if its last piece has not come yet, the others are let go.
-            begins.eq(step & ~drain & (reason != STATUS.OK) & ~(over & ending)),
-            arrives.eq(order.sink.valid & order.sink.ready & order.sink.last),
-            fetch.adr.eq(Cat(place[bits:], read_unit)),
+            # The transfer fails here. If its last pick has not come yet, later picks are discarded.
+            failure.eq(step & ~drain & (reason != STATUS.OK) & ~(transfer_ends & pick_ends)),
+            end_enters.eq(order.sink.valid & order.sink.ready & order.sink.last),
+            fetch.adr.eq(Cat(unit_offset[bits:], read_unit)),
             fetch.re.eq(step),
         ]
         self.sync += [
             If(step,
-                place.eq(Cat(Constant(0, bits), place[bits:] + 1)),
-                rest.eq(rest - count),
-                If(ending, here.eq(0)),
-                If(begins, drain.eq(1)),
-                If(over & ending, drain.eq(0)),
-                If(reason != STATUS.OK, rest.eq(rest - (width - lane))),
+                unit_offset.eq(Cat(Constant(0, bits), unit_offset[bits:] + 1)),
+                bytes_left.eq(bytes_left - count),
+                If(pick_ends, pick_valid.eq(0)),
+                If(failure, drain.eq(1)),
+                If(transfer_ends & pick_ends, drain.eq(0)),
+                If(reason != STATUS.OK, bytes_left.eq(bytes_left - (width - lane))),
             ),
-            If(leaving, read_unit.eq(read_unit + 1)),
+            If(unit_freed, read_unit.eq(read_unit + 1)),
             If(load,
-                here.eq(1),
+                pick_valid.eq(1),
                 fresh.eq(head.final),
-                place.eq(head.offset),
-                rest.eq(head.length),
-                whole.eq(head.final),
-                over.eq(head.last),
+                unit_offset.eq(head.offset),
+                bytes_left.eq(head.length),
+                read_ends.eq(head.final),
+                transfer_ends.eq(head.last),
                 empty.eq(head.void),
                 If(head.void,
                     Case(head.fault, {
@@ -322,15 +327,15 @@ class Gather(LiteXModule):
                     slot_out.eq(slot_out + 1)
                 )
             ),
-            lasts.eq(lasts + arrives - (load & head.last)),
-            If(begins & ~over & (lasts == 0) & ~arrives, discard.eq(1)),
-            If(arrives & discard, discard.eq(0)),
+            ends_queued.eq(ends_queued + end_enters - (load & head.last)),
+            If(failure & ~transfer_ends & (ends_queued == 0) & ~end_enters, discard.eq(1)),
+            If(end_enters & discard, discard.eq(0)),
             If(~out.valid | out.ready,
-                out.valid.eq(here & ~drain),
+                out.valid.eq(pick_valid & ~drain),
                 out.lane.eq(lane),
                 out.count.eq(count),
                 out.status.eq(reason),
-                out.last.eq((over & ending) | (reason != STATUS.OK)),
+                out.last.eq((transfer_ends & pick_ends) | (reason != STATUS.OK)),
             )
         ]
         self.comb += [

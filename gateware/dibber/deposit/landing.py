@@ -1,6 +1,4 @@
-"""Data first, notice after: what waits until a packet's writes have been handed to the PHY, and
-what is only held until then.
-"""
+"""Data first, notice after: hold notices until a packet's writes have been handed to the PHY."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,59 +15,66 @@ from dibber.common.places import BlockFIFO, Place
 # Layout -------------------------------------------------------------------------------------------
 
 def landing_layout():
-    """A packet whose fate is known once it has landed.
+    """A packet whose result is known when it has landed, which means: is in memory.
 
-    `final`: last packet of its transfer. `alone`: it carries a whole transfer. `notice`: there is
-    to be an arrival. `total`: bytes of the transfer. `is_message`, `slot`, `response` as in
-    arrival_layout.
+    final   : last packet of its transfer
+    alone   : it carries a whole transfer
+    notice  : it asks for an arrival
+    total   : bytes of the transfer
+    is_message, slot, response : as in arrival_layout
     """
-    return [("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
-        ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32), ("is_message", 1),
+    return [
+        ("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1),
+        ("notice", 1),
+        ("interrupt", 1), ("endpoint", 8), ("value", 32), ("total", 32), ("key", 32),
+        ("is_message", 1),
         ("slot", 8), ("response", 1), ("refused", 1), ("reason", 8)]
 
 def decided_layout():
-    """What decides about a packet. `notice`: there is one to be, unless a packet of its transfer
-    was refused before.
+    """The fields of a packet that decide about its report.
+
+    `notice`: an arrival follows, unless a packet of the same transfer was refused.
     """
-    return [("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1), ("notice", 1),
+    return [
+        ("node", log2_int(C.NODES)), ("incarnation", 8), ("psn", 16), ("final", 1), ("alone", 1),
+        ("notice", 1),
         ("refused", 1), ("reason", 8), ("marked", 1)]
 
 # Landing ------------------------------------------------------------------------------------------
 
 class Landing(LiteXModule):
-    """Report packets in order: a notice after all writes up to its packet's last have been handed
-    to the PHY, `done` before that.
+    """Report packets in order: `done` early, the notice after all writes up to its packet's last.
 
-    So an acknowledgement can be on its way to the link meanwhile, and must not end while what it
-    tells of is `open`. Only the first packet is told of before it has landed, so what is open is
-    one packet, and its own acknowledgement waits for nothing else.
+    `done` comes before the packet's writes are handed to the PHY. So its acknowledgement can
+    already be on its way to the link; but it must not end while the packet is `open`. Only the
+    oldest packet is reported before it has landed. So at most one packet is open, and its
+    acknowledgement waits for no other packet.
 
-    A notice announces the bytes of a whole transfer. When a packet of the transfer was refused
-    there is no notice, though its last packet may be good. (A transfer that its source gave up has
-    no last packet; if it was refused too, the notice of the next longer transfer from that node is
-    lost: a lost one is found by a timeout, a false one never.) A new incarnation begins with
-    nothing refused; PSN 0 with FIRST does not show it, for that comes again whenever the PSNs have
-    come round.
+    A notice announces a whole transfer. If one of its packets was refused, there is no notice, even
+    if the last packet is good. (A transfer that its source abandons has no last packet. If one of
+    its packets was refused, the next longer transfer from that node loses its notice. A timeout
+    finds a lost notice; nothing would find a false one.) A new incarnation starts with nothing
+    refused. PSN 0 with FIRST does not mark a new incarnation, because the PSN wraps.
 
     Parameters
     ----------
-    lane  : enum lane, that of `done`
-    depth : packets that wait here, and arrivals that wait for the control program
+    lane  : enum lane, of `done`
+    depth : packets that can wait here, and arrivals that can wait for the control program
 
     Attributes
     ----------
     sink     : Endpoint(landing_layout + marked), in    `marked`: its last write carries a mark.
                `ready` is a register
-    marked   : Signal(), in    a write with a mark was taken by the PHY
-    done     : Endpoint(deposit_done_layout), out       when its packet will land for certain, and
-               finds room for its notice
-    open     : Signal(), out   the packet of the last `done` has not landed yet; from the cycle
-               behind `done` on
+    marked   : Signal(), in    the PHY has taken a write with a mark
+    done     : Endpoint(deposit_done_layout), out       its packet will certainly land, and there is
+               room for its notice
+    open     : Signal(), out   the packet of the last `done` has not landed; valid from the cycle
+               after `done`
     landed   : Signal(), out   one cycle for each packet, not before its `done`
-    arrivals : Endpoint(arrival_layout), out            when full, packets wait
+    arrivals : Endpoint(arrival_layout), out            if this stalls, packets wait
 
-    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`; one of these
-    every 2 cycles.
+    Cycles: 2 from `sink` to `done`; 1 from `marked` to `landed`, 2 to `arrivals`; at most one
+    packet every 2 cycles.
     """
     def __init__(self, lane, depth=16):
         self.sink     = sink     = stream.Endpoint(landing_layout() + [("marked", 1)])
@@ -81,20 +86,21 @@ class Landing(LiteXModule):
 
         # # #
 
-        # A notice is written down when its packet comes, in block RAM, and follows when that has
-        # landed. There is a place for each packet that can be in here.
+        # A notice is stored in block RAM when its packet comes. It is sent when the packet has
+        # landed. There is a place for the notice of each packet in here.
         self.waiting = waiting = stream.SyncFIFO(decided_layout(), depth)
         self.first   = first   = stream.PipeValid(decided_layout())
         self.notices = notices = BlockFIFO(arrival_layout(), 4*depth)
-        # Out of block RAM it would come late in its cycle. Of one place whether it is free is a
-        # register; nobody takes events as fast.
+        # Output register: a read from block RAM would be late in its cycle. One place is enough,
+        # because the consumer is slower than one event in two cycles.
         self.notice  = notice  = Place(arrival_layout())
-        # on those that have landed
+        # one for each landed packet with a notice: whether the notice is sent
         self.verdicts = verdicts = stream.SyncFIFO([("good", 1)], depth)
-        judged = Signal()
-        room   = Signal(reset=1)
-        # A place that was left is found a cycle later; one that is promised stays.
-        self.sync += room.eq((waiting.level < depth - 1) | ((waiting.level < depth) & ~waiting.sink.valid))
+        has_verdict = Signal()
+        room        = Signal(reset=1)
+        # Registered, so a place that became free is seen one cycle later.
+        self.sync += room.eq(
+            (waiting.level < depth - 1) | ((waiting.level < depth) & ~waiting.sink.valid))
         self.comb += [
             sink.ready.eq(room),
             waiting.sink.valid.eq(sink.valid & room),
@@ -108,35 +114,35 @@ class Landing(LiteXModule):
                 for name, _ in arrival_layout().payload_layout],
             notices.source.connect(notice.sink),
             notice.source.connect(arrivals, omit={"valid", "ready"}),
-            judged.eq(notice.source.valid & verdicts.source.valid),
-            arrivals.valid.eq(judged & verdicts.source.good),
-            notice.source.ready.eq(judged & (arrivals.ready | ~verdicts.source.good)),
+            has_verdict.eq(notice.source.valid & verdicts.source.valid),
+            arrivals.valid.eq(has_verdict & verdicts.source.good),
+            notice.source.ready.eq(has_verdict & (arrivals.ready | ~verdicts.source.good)),
             verdicts.source.ready.eq(notice.source.ready),
         ]
 
         # Marks come in the order of the packets that wait for them.
-        packet = first.source
-        marks  = Signal(max=2*depth)
-        told   = Signal()         # of the packet
-        writes = Signal()         # it has not been handed over to its end
-        bit    = Signal(C.NODES)
-        spoilt = Signal()         # a packet of the transfer was refused before
-        spoils = Signal(C.NODES)  # the same by node, if the incarnation is still the one in `flows`
-        flows  = Memory(8, C.NODES)
-        read   = flows.get_port(async_read=True)
-        write  = flows.get_port(write_capable=True)
+        packet       = first.source
+        marks_left   = Signal(max=2*depth)
+        reported     = Signal()         # `done` was sent for this packet
+        not_written  = Signal()         # its last write has not been handed to the PHY
+        node_bit     = Signal(C.NODES)
+        spoilt       = Signal()         # an earlier packet of this transfer was refused
+        spoilt_nodes = Signal(C.NODES)  # by node; valid if `flows` holds the same incarnation
+        flows        = Memory(8, C.NODES)
+        read         = flows.get_port(async_read=True)
+        write        = flows.get_port(write_capable=True)
         self.specials += flows, read, write
         self.comb += [
-            bit.eq(1 << packet.node),
-            # Room for a verdict stays, for verdicts come from here alone.
-            writes.eq(packet.marked & (marks == 0)),
-            landed.eq(packet.valid & (told | (done.valid & done.ready)) & ~writes),
+            node_bit.eq(1 << packet.node),
+            # If `verdicts` had room at `done`, it still has: only this block fills it.
+            not_written.eq(packet.marked & (marks_left == 0)),
+            landed.eq(packet.valid & (reported | (done.valid & done.ready)) & ~not_written),
             read.adr.eq(packet.node),
             write.adr.eq(packet.node),
             write.dat_w.eq(packet.incarnation),
             write.we.eq(packet.ready),
-            spoilt.eq(((spoils & bit) != 0) & (read.dat_r == packet.incarnation)),
-            done.valid.eq(packet.valid & ~told & (~packet.notice | verdicts.sink.ready)),
+            spoilt.eq(((spoilt_nodes & node_bit) != 0) & (read.dat_r == packet.incarnation)),
+            done.valid.eq(packet.valid & ~reported & (~packet.notice | verdicts.sink.ready)),
             done.last.eq(1),
             done.lane.eq(lane),
             done.node.eq(packet.node),
@@ -149,8 +155,12 @@ class Landing(LiteXModule):
             verdicts.sink.good.eq(packet.alone | ~spoilt),
         ]
         self.sync += [
-            marks.eq(marks + self.marked - (packet.ready & packet.marked)),
-            told.eq((told | (done.valid & done.ready)) & ~landed),
-            self.open.eq((told | (done.valid & done.ready)) & writes & ~self.marked),
-            If(packet.ready, spoils.eq((spoils & ~bit) | Mux(~packet.final & (packet.refused | spoilt), bit, 0))),
+            marks_left.eq(marks_left + self.marked - (packet.ready & packet.marked)),
+            reported.eq((reported | (done.valid & done.ready)) & ~landed),
+            self.open.eq((reported | (done.valid & done.ready)) & not_written & ~self.marked),
+            If(packet.ready,
+                spoilt_nodes.eq(
+                    (spoilt_nodes & ~node_bit) |
+                    Mux(~packet.final & (packet.refused | spoilt), node_bit, 0))
+            ),
         ]

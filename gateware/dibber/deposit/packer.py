@@ -1,4 +1,4 @@
-"""From byte runs that lie anywhere in their lines to dense lines."""
+"""Packing: runs of bytes at any lane become full lines."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,15 +14,16 @@ from dibber.common.places import Skid
 # Layout -------------------------------------------------------------------------------------------
 
 def lanes_layout(data_width):
-    """A line of which `count` bytes from lane `lane` on count.
+    """A line in which `count` bytes, from lane `lane` on, are valid.
 
-    `status` on the last one, when it is not OK: the transfer failed, and this run has no bytes.
+    `status` is valid on the last run. If it is not OK, the transfer failed and this run has no
+    bytes.
     """
     return stream.EndpointDescription(
         [("dat", data_width), ("lane", log2_int(data_width//8)), ("count", 5), ("status", 8)])
 
 def dense_layout(data_width):
-    """`layouts.payload_layout` of a transfer, with enum status in place of `error`."""
+    """`layouts.payload_layout` of a transfer, with enum status instead of `error`."""
     return stream.EndpointDescription([("dat", data_width), ("bytes", 5), ("status", 8)])
 
 # Packer -------------------------------------------------------------------------------------------
@@ -30,19 +31,22 @@ def dense_layout(data_width):
 class Packer(LiteXModule):
     """Pack runs of 1 to data_width/8 bytes into full lines, in order, until `last`.
 
-    A run is rotated to where the free lanes begin; what goes over the end has then already been
-    rotated to the start of the next line.
+    A run is rotated to the first free lane. Bytes beyond the end of the line are then already at
+    the start of the next line.
+
+    Example at 64 bits: 5 bytes, then 6 bytes: a line with 5 + 3 bytes, then 3 bytes in the next
+    line.
 
     Attributes
     ----------
     sink   : Endpoint(lanes_layout), in
-    source : Endpoint(dense_layout), out    every line full but the last
+    source : Endpoint(dense_layout), out    every line full except the last
 
-    Cycles: a run a cycle, one more when the last run of a transfer fills one line and starts
+    Cycles: one run a cycle; one more if the last run of a transfer fills one line and starts
     another; 3 from the run that fills a line to that line.
     """
     def __init__(self, data_width):
-        # Whether a line leaves is heard a cycle later.
+        # Skid buffer: this block sees one cycle later whether its output was taken.
         self.runs   = runs   = Skid(lanes_layout(data_width))
         self.sink   = runs.sink
         self.source = source = stream.Endpoint(dense_layout(data_width))
@@ -53,59 +57,63 @@ class Packer(LiteXModule):
         bits  = log2_int(lanes)
         sink  = runs.source
 
-        # Place: where the run goes. `fill` lanes are taken so far.
-        place = stream.Endpoint(
+        # Stage 1: rotation of the run. `fill` lanes of the current line are taken.
+        stage1 = stream.Endpoint(
             [("dat", data_width), ("by", bits), ("start", bits), ("end", bits + 1), ("status", 8)])
         fill  = Signal(bits)
         end   = Signal(bits + 1)
         self.comb += [
             end.eq(fill + sink.count),
-            sink.ready.eq(~place.valid | place.ready),
+            sink.ready.eq(~stage1.valid | stage1.ready),
         ]
         self.sync += If(sink.ready,
-            place.valid.eq(sink.valid),
-            place.last.eq(sink.last),
-            place.dat.eq(sink.dat),
-            place.by.eq(fill - sink.lane),
-            place.start.eq(fill),
-            place.end.eq(end),
-            place.status.eq(sink.status),
+            stage1.valid.eq(sink.valid),
+            stage1.last.eq(sink.last),
+            stage1.dat.eq(sink.dat),
+            stage1.by.eq(fill - sink.lane),
+            stage1.start.eq(fill),
+            stage1.end.eq(end),
+            stage1.status.eq(sink.status),
             If(sink.valid, fill.eq(Mux(sink.last, 0, end)))
         )
 
-        # Turn.
-        turn = stream.Endpoint([("dat", data_width), ("start", bits), ("end", bits + 1), ("status", 8)])
-        self.comb += place.ready.eq(~turn.valid | turn.ready)
-        self.sync += If(place.ready,
-            turn.valid.eq(place.valid),
-            turn.last.eq(place.last),
-            turn.dat.eq(rotate(place.dat, place.by)),
-            turn.start.eq(place.start),
-            turn.end.eq(place.end),
-            turn.status.eq(place.status),
+        # Stage 2: the rotated run.
+        stage2 = stream.Endpoint(
+            [("dat", data_width), ("start", bits), ("end", bits + 1), ("status", 8)])
+        self.comb += stage1.ready.eq(~stage2.valid | stage2.ready)
+        self.sync += If(stage1.ready,
+            stage2.valid.eq(stage1.valid),
+            stage2.last.eq(stage1.last),
+            stage2.dat.eq(rotate(stage1.dat, stage1.by)),
+            stage2.start.eq(stage1.start),
+            stage2.end.eq(stage1.end),
+            stage2.status.eq(stage1.status),
         )
 
-        # Merge: `rest` are the lanes taken of the line that is being filled.
-        rest   = Signal(data_width)
-        merged = Signal(data_width)
-        free   = Signal()
-        tail   = Signal()  # the line after the last full one still has to leave
-        over   = Signal()
+        # Merge: `partial_line` holds the taken lanes of the line that is being filled.
+        partial_line = Signal(data_width)
+        merged       = Signal(data_width)
+        free         = Signal()
+        second_line  = Signal()  # the last run's rest, in the line after the full one, must leave
+        fills_line   = Signal()
         self.comb += [
             free.eq(~source.valid | source.ready),
-            over.eq(turn.end > lanes),
-            turn.ready.eq(free & ~(turn.last & over & ~tail)),
-            *[merged[8*i:8*i + 8].eq(Mux(turn.start > i, rest[8*i:8*i + 8], turn.dat[8*i:8*i + 8]))
+            fills_line.eq(stage2.end > lanes),
+            stage2.ready.eq(free & ~(stage2.last & fills_line & ~second_line)),
+            *[
+                merged[8*i:8*i + 8].eq(
+                    Mux(stage2.start > i, partial_line[8*i:8*i + 8], stage2.dat[8*i:8*i + 8]))
                 for i in range(lanes)],
         ]
         self.sync += If(free,
-            source.valid.eq(turn.valid & (turn.last | (turn.end >= lanes))),
-            source.dat.eq(Mux(tail, rest, merged)),
-            source.last.eq(turn.last & (tail | ~over)),
-            source.status.eq(turn.status),
-            source.bytes.eq(Mux(tail, turn.end - lanes, Mux(turn.end >= lanes, lanes, turn.end))),
-            If(turn.valid,
-                rest.eq(Mux(turn.end >= lanes, turn.dat, merged)),
-                tail.eq(turn.last & over & ~tail),
+            source.valid.eq(stage2.valid & (stage2.last | (stage2.end >= lanes))),
+            source.dat.eq(Mux(second_line, partial_line, merged)),
+            source.last.eq(stage2.last & (second_line | ~fills_line)),
+            source.status.eq(stage2.status),
+            source.bytes.eq(
+                Mux(second_line, stage2.end - lanes, Mux(stage2.end >= lanes, lanes, stage2.end))),
+            If(stage2.valid,
+                partial_line.eq(Mux(stage2.end >= lanes, stage2.dat, merged)),
+                second_line.eq(stage2.last & fills_line & ~second_line),
             )
         )

@@ -19,9 +19,9 @@ from dibber.deposit.packer import dense_layout
 # Layout -------------------------------------------------------------------------------------------
 
 def transfer_layout():
-    """A transfer to be cut into packets, from `skip` on; `length` bytes are to come.
+    """A transfer to be cut into packets, from `skip` on; `length` is the bytes from there.
 
-    `flags` are those of its last packet; with a `status` that is not OK it ends before it starts.
+    `flags` are those of its last packet. With a `status` other than OK it ends before it starts.
     """
     return stream.EndpointDescription(
         [("node", 8), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 3),
@@ -31,30 +31,30 @@ def transfer_layout():
 # Packetizer ---------------------------------------------------------------------------------------
 
 class Packetizer(LiteXModule):
-    """Cut a transfer's bytes into packets, at all multiples of PACKET_PAYLOAD.
+    """Cut the bytes of a transfer into packets, at all multiples of PACKET_PAYLOAD.
 
-    A packet is told of before its payload is here, so that its header is on its way meanwhile. A
-    transfer of 0 bytes is one packet without payload.
+    A packet is announced at `packets` before its payload is here, so that its header can leave
+    meanwhile. A transfer of 0 bytes is one packet without payload.
 
-    A transfer that fails has no last packet: the one that was told of is made void by
-    `payload.error`. Nothing is told of a transfer whose walk fails at its first piece. One that is
-    stale when it ends is REWOUND, whatever else it is; its packets find out for themselves.
+    A transfer that fails has no last packet: the packet that was announced is made void by
+    `payload.error`. If the walk fails at its first piece, no packet is announced. A transfer that
+    is stale at its end has the status REWOUND, before every other status; the flow drops its
+    packets.
 
     Attributes
     ----------
     transfers : Endpoint(transfer_layout), in
-    begins    : Endpoint([("good", 1)]), in     of each transfer for which there is a line: its
-                walk's first piece is there, and
-                                                is `good`
+    begins    : Endpoint([("good", 1)]), in     for each transfer with bytes: the first piece of its
+                walk has come, and it is `good`
     watch     : watch_port(), out               the transfer that is being cut, to `Epochs`
-    sink      : Endpoint(dense_layout), in      nothing for transfers of 0 bytes or with a status
+    sink      : Endpoint(dense_layout), in      no lines for transfers of 0 bytes or with a status
     payload   : Endpoint(payload_layout), out
     packets   : Endpoint(send_layout), out      before the packet's first line
     done      : Endpoint(job_end_layout), out
 
-    Cycles: a line a cycle, from packet to packet too; 2 between transfers; 2 from `begins` to
-    `packets`, and from a packet's last line to the next one; 10 from the last line to `done`, where
-    the checksum is awaited.
+    Cycles: one line a cycle, also from packet to packet; 2 between transfers; 2 from `begins` to
+    `packets`, and from a packet's last line to the next packet; 10 from the last line to `done`,
+    which waits for the checksum.
     """
     def __init__(self, data_width):
         self.transfers = transfers = stream.Endpoint(transfer_layout())
@@ -71,71 +71,82 @@ class Packetizer(LiteXModule):
         lines = C.PACKET_PAYLOAD//width
 
         self.queue = queue = Place(send_layout())
-        self.ended = ended = Row([("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
+        self.ended = ended = Row(
+            [("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
-        # Packet: `rest` bytes of the transfer are to come from its start on. `line` is its next
-        # line's place. That a line was the packet's last is heard a cycle later by those of many
-        # bits, which show the next packet's meanwhile.
-        line    = Signal(max=lines)
-        rest    = Signal(32)
-        skip    = Signal(32)
-        psn     = Signal(16)
-        moves   = Signal()
-        to_come = Signal(32)
-        place   = Signal(32)
-        number  = Signal(16)
-        busy    = Signal()
-        free    = Signal()
-        fresh   = Signal()  # it is the transfer's first
-        known   = Signal()  # it was told of
-        tell    = Signal()
-        final   = Signal()  # it is the transfer's last, if that does not fail
-        room    = Signal()  # a line may go
-        failed  = Signal()
-        close   = Signal()  # the packet ends with this line
-        empty   = Signal()
-        push    = Signal()
-        finish  = Signal()
-        taken   = Signal()
+        # Packet. `bytes_left`, `skip` and `psn` are wide, so they are updated one cycle after the
+        # packet's last line. In that cycle (`packet_ended`) the next packet's values are computed
+        # from the old ones: `bytes_left_now`, `skip_now`, `psn_now`. `line` is the position of the
+        # next line in its packet.
+        line           = Signal(max=lines)
+        bytes_left     = Signal(32)
+        skip           = Signal(32)
+        psn            = Signal(16)
+        packet_ended   = Signal()
+        bytes_left_now = Signal(32)
+        skip_now       = Signal(32)
+        psn_now        = Signal(16)
+        busy           = Signal()
+        free           = Signal()
+        first_packet   = Signal()  # first packet of the transfer
+        announced      = Signal()
+        announce       = Signal()
+        last_packet    = Signal()  # the transfer's last packet, if the transfer does not fail
+        may_pass       = Signal()  # a line may pass
+        failed         = Signal()
+        packet_ends    = Signal()  # the packet ends with this line
+        empty_transfer = Signal()
+        push           = Signal()
+        transfer_ends  = Signal()
+        taken          = Signal()
         self.comb += [
             failed.eq(sink.status != STATUS.OK),
-            close.eq(sink.last | (line == lines - 1)),
+            packet_ends.eq(sink.last | (line == lines - 1)),
             free.eq(queue.sink.ready & ended.sink.ready),
             taken.eq(sink.valid & sink.ready),
 
-            # `final`'s two comparisons are made side by side: none waits for which it is.
-            number.eq(psn + moves),
-            place.eq(skip + Mux(moves, C.PACKET_PAYLOAD, 0)),
-            to_come.eq(rest - Mux(moves, C.PACKET_PAYLOAD, 0)),
-            final.eq(Mux(moves, rest <= 2*C.PACKET_PAYLOAD, rest <= C.PACKET_PAYLOAD)),
+            # Both comparisons are made in parallel, before it is known which one is needed.
+            psn_now.eq(psn + packet_ended),
+            skip_now.eq(skip + Mux(packet_ended, C.PACKET_PAYLOAD, 0)),
+            bytes_left_now.eq(bytes_left - Mux(packet_ended, C.PACKET_PAYLOAD, 0)),
+            last_packet.eq(
+                Mux(
+                    packet_ended, bytes_left <= 2*C.PACKET_PAYLOAD,
+                    bytes_left <= C.PACKET_PAYLOAD)),
 
-            # A line that has nothing to make void goes no further.
-            tell.eq(busy & ~known & (~fresh | (begins.valid & begins.good)) & ~(sink.valid & failed)),
-            room.eq(busy & (~sink.last | ended.sink.ready) & (known | (tell & queue.sink.ready) | failed)),
-            payload.valid.eq(room & sink.valid & (~failed | known)),
+            # The error line of a packet that was not announced goes no further.
+            announce.eq(
+                busy & ~announced & (
+                    ~first_packet | (begins.valid & begins.good)) & ~(sink.valid & failed)),
+            may_pass.eq(
+                busy & (~sink.last | ended.sink.ready) &
+                (announced | (announce & queue.sink.ready) | failed)),
+            payload.valid.eq(may_pass & sink.valid & (~failed | announced)),
             payload.dat.eq(sink.dat),
             payload.bytes.eq(sink.bytes),
-            payload.last.eq(close),
+            payload.last.eq(packet_ends),
             payload.error.eq(failed),
-            sink.ready.eq(room & (payload.ready | (failed & ~known))),
+            sink.ready.eq(may_pass & (payload.ready | (failed & ~announced))),
             begins.ready.eq(taken & sink.last),
 
-            empty.eq(~busy & transfers.valid & (transfers.status == STATUS.OK) &
+            empty_transfer.eq(~busy & transfers.valid & (transfers.status == STATUS.OK) &
                 (transfers.length == 0) & free),
-            push.eq(empty | tell),
-            finish.eq(empty | (taken & sink.last) |
+            push.eq(empty_transfer | announce),
+            transfer_ends.eq(empty_transfer | (taken & sink.last) |
                 (~busy & transfers.valid & (transfers.status != STATUS.OK) & free)),
-            transfers.ready.eq(finish),
+            transfers.ready.eq(transfer_ends),
 
             queue.sink.valid.eq(push),
             queue.sink.last.eq(1),
             transfers.connect(queue.sink,
-                keep={"node", "incarnation", "epoch", "levels", "endpoint", "slot", "indirect", "target", "message"}),
+                keep={
+                    "node", "incarnation", "epoch", "levels", "endpoint", "slot", "indirect",
+                    "target", "message"}),
             If(busy,
-                queue.sink.psn.eq(number),
-                queue.sink.skip.eq(place),
-                queue.sink.length.eq(Mux(final, to_come, C.PACKET_PAYLOAD)),
+                queue.sink.psn.eq(psn_now),
+                queue.sink.skip.eq(skip_now),
+                queue.sink.length.eq(Mux(last_packet, bytes_left_now, C.PACKET_PAYLOAD)),
             ).Else(
                 queue.sink.psn.eq(transfers.psn),
                 queue.sink.skip.eq(0),
@@ -144,44 +155,48 @@ class Packetizer(LiteXModule):
             queue.sink.flags.eq(
                 Mux(queue.sink.psn == 0, PACKET_FLAG.FIRST, 0) |
                 Mux(transfers.response, PACKET_FLAG.RESPONSE, 0) |
-                Mux(busy & ~final, 0, transfers.flags | PACKET_FLAG.LAST)),
+                Mux(busy & ~last_packet, 0, transfers.flags | PACKET_FLAG.LAST)),
 
-            ended.sink.valid.eq(finish),
+            ended.sink.valid.eq(transfer_ends),
             ended.sink.last.eq(1),
             ended.sink.tag.eq(transfers.tag),
             ended.sink.node.eq(transfers.node),
-            ended.sink.psn.eq(queue.sink.psn + (empty | (taken & close & ~failed))),
-            ended.sink.status.eq(Mux(watch.stale, STATUS.REWOUND, Mux(busy, sink.status, transfers.status))),
+            ended.sink.psn.eq(queue.sink.psn + (empty_transfer | (taken & packet_ends & ~failed))),
+            ended.sink.status.eq(
+                Mux(watch.stale, STATUS.REWOUND, Mux(busy, sink.status, transfers.status))),
             ended.sink.summed.eq(busy),
 
             watch.valid.eq(transfers.valid),
-            watch.leave.eq(finish),
-            *[getattr(watch, name).eq(getattr(transfers, name)) for name in ("node", "incarnation", "epoch")],
+            watch.leave.eq(transfer_ends),
+            *[
+                getattr(watch, name).eq(getattr(transfers, name))
+                for name in ("node", "incarnation", "epoch")],
         ]
         self.sync += [
-            moves.eq(taken & close),
-            rest.eq(to_come),
-            skip.eq(place),
-            psn.eq(number),
+            packet_ended.eq(taken & packet_ends),
+            bytes_left.eq(bytes_left_now),
+            skip.eq(skip_now),
+            psn.eq(psn_now),
             If(~busy,
-                busy.eq(transfers.valid & (transfers.status == STATUS.OK) & (transfers.length != 0)),
-                rest.eq(transfers.length),
+                busy.eq(
+                    transfers.valid & (transfers.status == STATUS.OK) & (transfers.length != 0)),
+                bytes_left.eq(transfers.length),
                 skip.eq(transfers.skip),
                 psn.eq(transfers.psn),
                 line.eq(0),
-                fresh.eq(1),
-                known.eq(0),
+                first_packet.eq(1),
+                announced.eq(0),
             ).Elif(taken,
                 line.eq(line + 1),
-                known.eq(~close),
-                If(close, fresh.eq(0)),
+                announced.eq(~packet_ends),
+                If(packet_ends, first_packet.eq(0)),
                 If(sink.last, busy.eq(0))
-            ).Elif(tell & queue.sink.ready,
-                known.eq(1)
+            ).Elif(announce & queue.sink.ready,
+                announced.eq(1)
             )
         ]
 
-        # End. Checksums that wait belong to ends that wait, so that there is room for them.
+        # End. Each waiting checksum belongs to a waiting end, so there is room for it.
         self.checksum = checksum = Checksum(data_width, depth=4)
         summed        = ended.source.summed
         self.comb += [
@@ -192,7 +207,7 @@ class Packetizer(LiteXModule):
             ended.source.connect(done, keep={"tag", "status", "psn", "node"}),
             done.last.eq(1),
             done.valid.eq(ended.source.valid & (~summed | checksum.source.valid)),
-            # The sum of nothing is 0.
+            # The checksum of no bytes: the complement of 0.
             done.checksum.eq(Mux(summed, checksum.source.checksum, 0xffff)),
             ended.source.ready.eq(done.valid & done.ready),
             checksum.source.ready.eq(ended.source.ready & summed),

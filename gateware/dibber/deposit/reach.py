@@ -1,6 +1,4 @@
-"""Where the memory may be that the card reads: what is asked for at once, what is kept of it, and
-how long its addresses are.
-"""
+"""Sizes that depend on where the host memory is: reads in flight, cache lines, address width."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -31,9 +29,13 @@ listed  : Table of indices, of each walk
 address : bits of a bus address, 64 or 32
 """
 
-# A host's memory behind PCIe, 400 ns away and more: 64 reads of payload at once, 16 of tables.
-FAR  = Reach(Reader(UNEXTENDED, 64), Reader(1, 8), Table(Reader(1, 16), 64), Table(Reader(4, 8), 16), Table(Reader(2, 16), 32), 64)
+# Host memory behind PCIe, 400 ns away or more: 64 reads of payload in flight, 16 of tables.
+FAR  = Reach(
+    Reader(UNEXTENDED, 64), Reader(1, 8), Table(Reader(1, 16), 64), Table(Reader(4, 8), 16),
+    Table(Reader(2, 16), 32), 64)
 
-# Memory beside the core, some cycles away. 64 KiB of it have 16 pages, two lines of a table. Its
-# root complex decodes 31 bits.
-NEAR = Reach(Reader(16, 16), Reader(4, 4), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4), Table(Reader(2, 2), 8), 32)
+# Memory beside the core, some cycles away. A page table of 64 KiB has 16 pages: two lines of a
+# table. Its root complex decodes 31 address bits.
+NEAR = Reach(
+    Reader(16, 16), Reader(4, 4), Table(Reader(2, 2), 8), Table(Reader(2, 2), 4),
+    Table(Reader(2, 2), 8), 32)

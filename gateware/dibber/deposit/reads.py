@@ -1,4 +1,4 @@
-"""Several readers of host memory behind one port: each has tags of its own."""
+"""Arbiter of read requests: several readers of host memory share one port; each has own tags."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -22,21 +22,21 @@ Reader = namedtuple("Reader", "base tags")
 Reader.__doc__ = """A reader uses tags 0…tags-1, without extended tags 0…base-1 only."""
 
 def at_least(tag, least):
-    """Whether `tag` is that or more; tools warn of a comparison with 0."""
+    """Whether tag >= least. For 0 it is the constant 1, because tools warn of such a comparison."""
     return tag >= least if least else 1
 
 # Read Arbiter -------------------------------------------------------------------------------------
 
 class ReadArbiter(LiteXModule):
-    """Lend one port for reads to several readers by turns, and send each the answers to its own.
+    """Share one read port between several readers, round-robin; route completions by tag.
 
-    The first `base` tags of the readers lie behind one another from tag 0 on, the others from
-    EXTENDED on. A completion with a tag of nobody goes to the first reader, with a tag that it
-    never uses.
+    On the bus, the first `base` tags of all readers are consecutive from tag 0; the others are
+    consecutive from EXTENDED on. A completion whose tag belongs to no reader goes to the first
+    reader with tag 255, which that reader never uses.
 
     Parameters
     ----------
-    data_width : bits of a completion's lines
+    data_width : bits of a completion's line
     readers    : list of Reader
 
     Attributes
@@ -45,9 +45,9 @@ class ReadArbiter(LiteXModule):
     completions : list of Endpoint(completion_layout), out   valid only, `ready` is ignored
     source      : Endpoint(read_layout), out
     sink        : Endpoint(completion_layout), in            always ready
-    tags        : on the bus, from 0 on
+    tags        : int, number of tags on the bus, from 0 on
 
-    Cycles: 0 each way, but one when another reader's turn comes; a read a cycle.
+    Cycles: 0 each way, but 1 when the grant changes; one read a cycle.
     """
     def __init__(self, data_width, readers):
         self.reads       = [stream.Endpoint(read_layout()) for _ in readers]
@@ -62,7 +62,7 @@ class ReadArbiter(LiteXModule):
 
         source = pipe.sink
 
-        # Tags: ranges (reader, first of the reader, first on the bus, how many).
+        # Tags: ranges (reader, first tag of the reader, first tag on the bus, count).
         ranges, low, high = [], 0, EXTENDED
         for n, reader in enumerate(readers):
             ranges += [(n, 0, low, reader.base), (n, reader.base, high, reader.tags - reader.base)]
@@ -81,9 +81,10 @@ class ReadArbiter(LiteXModule):
             cases[n] = [reads.connect(source, omit={"tag"})]
             for owner, own, bus, count in ranges:
                 if owner == n:
-                    # Ranges are in order: of those that begin at or below the tag the last one
-                    # holds.
-                    cases[n].append(If(at_least(reads.tag, own), source.tag.eq(reads.tag + (bus - own))))
+                    # Ranges are in ascending order: the last one that starts at or below the
+                    # tag applies.
+                    cases[n].append(
+                        If(at_least(reads.tag, own), source.tag.eq(reads.tag + (bus - own))))
         self.comb += Case(turn.grant, cases)
 
         # Completions ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The table of memory that was granted, looked up by key."""
+"""The region table: memory that was registered, looked up by key."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,8 +14,8 @@ from dibber.layouts import region_layout
 # Lookup Port --------------------------------------------------------------------------------------
 
 def lookup_port():
-    """A lookup: `valid` for one cycle with `key`; 2 cycles later `done` and the answer, for one
-    cycle.
+    """A lookup: `valid` for one cycle with `key`. `done` and the answer come 2 cycles later, for
+    one cycle.
     """
     return Record(
         [("valid", 1, DIR_M_TO_S), ("key", 32, DIR_M_TO_S), ("done", 1, DIR_S_TO_M)] +
@@ -24,11 +24,11 @@ def lookup_port():
 # Narrow Region ------------------------------------------------------------------------------------
 
 class NarrowRegion(LiteXModule):
-    """A region as cards know it whose addresses are narrow, and whether it is one.
+    """Convert a region to narrow addresses, and check that it fits.
 
-    It ends below half of all addresses; those above are the paged ones (deposit/pages.py), of which
-    a region ends within its own. The page table lies below half, too. What does not fit is to be
-    written as not valid, so that nothing finds it.
+    A contiguous region and its page table must end below 2**(address_bits - 1). The upper half of
+    the addresses is for paged regions (deposit/pages.py); such a region must end within its own
+    part. A region that does not fit is written as not valid, so that no lookup finds it.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class NarrowRegion(LiteXModule):
     ----------
     base, length, table : Signal(64), in    as the control program writes them; `table` of a paged
                           region
-    low  : Signal(address_bits), out        where it begins
-    size : Signal(address_bits - 1), out    its length
+    low  : Signal(address_bits), out        its first address
+    size : Signal(address_bits - 1), out    its length in bytes
     fits : Signal(), out
     """
     def __init__(self, address_bits):
@@ -53,20 +53,22 @@ class NarrowRegion(LiteXModule):
         # # #
 
         index, wide = index_of(address_bits), index_of(64)
-        half   = address_bits - 1
-        behind = Signal(address_bits)   # what lies behind the last byte
-        beyond = Signal()               # bits that nothing of it has
+        paged_bit = address_bits - 1
+        end       = Signal(address_bits)   # one past the last byte
+        too_wide  = Signal()               # an address of it needs more bits
         self.comb += [
             size.eq(length),
-            behind.eq(Mux(is_paged(base), base[:index.start], base[:half]) + size),
+            end.eq(Mux(is_paged(base), base[:index.start], base[:paged_bit]) + size),
             If(is_paged(base),
                 low.eq(Cat(base[:index.start], base[wide], 1)),
-                beyond.eq((base[index.start:wide.start] != 0) | (behind[index.start:] != 0) | (table[half:] != 0))
+                too_wide.eq(
+                    (base[index.start:wide.start] != 0) | (end[index.start:] != 0) |
+                    (table[paged_bit:] != 0))
             ).Else(
-                low.eq(base[:half]),
-                beyond.eq((base[half:63] != 0) | behind[half])
+                low.eq(base[:paged_bit]),
+                too_wide.eq((base[paged_bit:63] != 0) | end[paged_bit])
             ),
-            self.fits.eq(~beyond & (length[half:] == 0)),
+            self.fits.eq(~too_wide & (length[paged_bit:] == 0)),
         ]
 
 # Region Table -------------------------------------------------------------------------------------
@@ -74,28 +76,27 @@ class NarrowRegion(LiteXModule):
 class RegionTable(LiteXModule):
     """`regions` entries; the low bits of a key are its index, and the whole key must match.
 
-    The entries are in block RAM (flow.py asks for that by the name), one copy a port, and empty
-    after configuration. They keep their contents over a reset: the control program writes all of
-    them when it starts.
+    The entries are in block RAM (boards/flow.py selects it by the memory's name), one copy a port.
+    They are empty after configuration and keep their contents over a reset. The control program
+    writes all of them when it starts.
 
     Parameters
     ----------
-    regions : entries, a power of two
-    ports   : lookup ports
-    address_bits : that a region's base has; where they are less than 64 its length has one less,
-                   see `NarrowRegion`
+    regions      : entries, a power of two
+    ports        : number of lookup ports
+    address_bits : width of a region's base. If it is less than 64, a length has one bit less, see
+                   `NarrowRegion`
 
     Attributes
     ----------
     ports  : list of lookup_port()
     index  : Signal, in      entry to write
-    key, base, length, rights, owner, valid : Signals, in    what to write there; base + length <=
-                                              2**address_bits - 1
+    key, base, length, rights, owner, valid : Signals, in    its contents; base + length must be at
+                                              most 2**address_bits - 1
     write  : Signal(), in    one cycle
 
-    Cycles: 2 from `valid` to `done`, a lookup a cycle on each port. A lookup in the cycle in which
-    its entry is written finds nothing, so that it never gets a mixture: an entry that comes or goes
-    is not there yet, or no more.
+    Cycles: 2 from `valid` to `done`; one lookup a cycle on each port. A lookup in the cycle of its
+    entry's write finds no region, so it never sees a mixture of old and new.
     """
     def __init__(self, regions=C.REGIONS, ports=2, address_bits=64):
         self.ports  = [lookup_port() for _ in range(ports)]
@@ -117,7 +118,8 @@ class RegionTable(LiteXModule):
             write  = memory.get_port(write_capable=True)
             read   = memory.get_port(mode=READ_FIRST)
             self.specials += memory, write, read
-            held   = {name: Signal(len(getattr(self, name)), name=f"held{i}_{name}") for name in names}
+            held   = {
+                name: Signal(len(getattr(self, name)), name=f"held{i}_{name}") for name in names}
             asked  = Signal()
             struck = Signal()  # its entry is being written
             key    = Signal(32)
@@ -134,5 +136,7 @@ class RegionTable(LiteXModule):
                 struck.eq(self.write & (self.index == port.key[:len(self.index)])),
                 port.done.eq(asked),
                 port.found.eq(held["valid"] & (held["key"] == key) & ~struck),
-                *[getattr(port, name).eq(held[name]) for name in ("base", "length", "rights", "owner")],
+                *[
+                    getattr(port, name).eq(held[name])
+                    for name in ("base", "length", "rights", "owner")],
             ]

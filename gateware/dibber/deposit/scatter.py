@@ -1,4 +1,4 @@
-"""The receiving engine: from deposit packets to byte-exact writes of host memory."""
+"""The receiving engine: write the payload of deposit packets to host memory, byte-exact."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -23,27 +23,27 @@ from dibber.deposit.walker import Walker
 from dibber.common.places import Row
 from dibber.packet.header import flag
 
-# Lines from the report of a packet to its last: as many cycles as there are from a report to the
-# last word of its acknowledgement, less those from the last line of a write that does not wait to
-# the PHY and back.
+# A packet is reported at most this many lines before its last line. The report needs this many
+# cycles to become the last word of the acknowledgement, beyond the cycles that a write without
+# waiting needs from its last line to the PHY and back.
 REPORTED = 8
 
 # Layout -------------------------------------------------------------------------------------------
 
 def admitted_layout():
-    """A packet that was looked up. `mine`: it is of an answer that its `context` waits for."""
+    """A packet after its look-up. `mine`: it answers a get, and `context` is that get's."""
     return landing_layout() + [("length", 13), ("context", 16), ("mine", 1)]
 
 # Admission ----------------------------------------------------------------------------------------
 
 class Admission(LiteXModule):
-    """Look a packet's region up, and start its walk or refuse it.
+    """Look up a packet's region, then start its walk or refuse the packet.
 
-    A deposit that answers a get needs no REMOTE_WRITE, but the right LOCAL_WRITE, the endpoint of
-    its context as the region's owner, and that its get is under way. The region of an index list
-    has the same owner as the walked one.
+    A deposit that answers a get (RESPONSE) does not need REMOTE_WRITE. Its region needs LOCAL_WRITE
+    and, as owner, the endpoint of its context; and its get must be under way. The region of an
+    index list must have the same owner as the walked region.
 
-    What is too far for the card's addresses lies in no region: its walk leaves it at once.
+    An offset beyond the card's address width (`far`) gives an empty region: the walk fails at once.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class Admission(LiteXModule):
         reason   = Signal(8)
         bad      = Signal()
         response = Signal()
-        owned    = Signal()  # by the endpoint whose get it answers
+        owned    = Signal()  # the region's owner is the endpoint whose get is answered
         allowed  = Signal()
         mine     = Signal()
         listed   = Signal()
-        deep     = sink.levels[:log2_int(C.LIST)]  # strides
+        deep     = sink.levels[:log2_int(C.LIST)]  # number of strides
         owner    = Signal(8)
         self.list = list_ = ListLookup(address_bits)
         self.comb += [
@@ -89,7 +89,8 @@ class Admission(LiteXModule):
             list_.key.eq(sink.count2),
             list_.offset.eq(sink.stride2),
             list_.owner.eq(owner),
-            list_.lookup.connect(lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
+            list_.lookup.connect(
+                lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
             response.eq(flag(sink.flags, "RESPONSE")),
             owned.eq(lookup.owner == sink.context[log2_int(C.SLOTS):TAG]),
             allowed.eq(Mux(response,
@@ -101,7 +102,9 @@ class Admission(LiteXModule):
         ]
         if address_bits < 64:
             self.comb += list_.far.eq(sink.list_far)
-        self.comb += bad.eq((sink.length != 0) & (((sink.levels != 0) & (sink.block == 0)) | ((deep > 0) & (sink.count0 == 0)) |
+        self.comb += bad.eq(
+            (sink.length != 0) &
+            (((sink.levels != 0) & (sink.block == 0)) | ((deep > 0) & (sink.count0 == 0)) |
             ((deep > 1) & (sink.count1 == 0)) | ((deep > 2) & (sink.count2 == 0))))
 
         self.fsm = fsm = FSM(reset_state="LOOKUP")
@@ -135,7 +138,9 @@ class Admission(LiteXModule):
             NextState("LISTED")
         )
         fsm.act("LISTED",
-            If(list_.done & ~list_.good & (reason == STATUS.OK), NextValue(reason, STATUS.REMOTE_BAD_LIST)),
+            If(list_.done & ~list_.good & (reason == STATUS.OK),
+                NextValue(reason, STATUS.REMOTE_BAD_LIST)
+            ),
             If(list_.done, NextState("CONTEXT"))
         )
         fsm.act("CONTEXT",
@@ -163,7 +168,7 @@ class Admission(LiteXModule):
                 walk.stride2.eq(list_.address),
                 walk.count2.eq(list_.entries)
             ),
-            # Without levels the sender has added the packet's place to the offset.
+            # Without levels the sender has added the packet's position to the offset.
             walk.skip.eq(Mux(sink.levels == 0, 0, sink.skip)),
             source.node.eq(sink.source),
             source.incarnation.eq(sink.incarnation),
@@ -187,48 +192,46 @@ class Admission(LiteXModule):
 # Scatter ------------------------------------------------------------------------------------------
 
 class ScatterEngine(LiteXModule):
-    """Write the payload of lane BULK's packets where they say, and report each when it has landed.
+    """Write the payload of BULK packets to their regions, and report each packet when it is stored.
 
-    A packet may be cut short between any two blocks, so a write starts when the last block of its
-    piece is good. Blocks come whole, the last one only in a packet that is good to its end: a
-    block's first line says all that, and the write's lines follow those of the block as they come.
-    A packet that is refused is drained; what was inside the region before the first byte outside
-    has been written by then. A packet that is cut short reports nothing.
+    A packet may be cut short between any two blocks. So the write of a piece starts when the
+    piece's last block is present and good. The first line of a block comes only when the whole
+    block is good (for the last block: the whole packet), so the lines of a write may then follow
+    the block's lines directly.
+
+    A refused packet is drained. Bytes before the first byte outside the region have been written by
+    then. A packet that is cut short is not reported.
 
     Parameters
     ----------
-    data_width : 64 or 128
-    walked     : dict, further parameters of `PagedPieces`
-    listed     : dict, of `ListReader`
+    data_width   : 64 or 128
+    walked       : dict, further parameters of `PagedPieces`
+    listed       : dict, further parameters of `ListReader`
     address_bits : 64 or 32
 
     Attributes
     ----------
     deposits    : Endpoint(deposit_layout), in    in the order of their payload
-    payload     : Endpoint(payload_layout), in    blocks of BLOCK_BYTES, the lines of each without
-                  gaps; or a line with
-                                                  `error`, which is no block
+    payload     : Endpoint(payload_layout), in    blocks of BLOCK_BYTES, each without gaps between
+                  its lines; or a single line with `error`, which is no block
     lookup      : lookup_port(), to the region table
     expected    : expected_port(), to the table of gets under way
-    writes      : Endpoint(write_layout), out     the packet's last one with `mark`
-    marked      : Signal(), in                    a write with `mark` was taken by the PHY
+    writes      : Endpoint(write_layout), out     the packet's last write has `mark`
+    marked      : Signal(), in                    the PHY has taken a write with `mark`
     max_payload : Signal(13), in                  bytes a write, a power of two
-    pages       : PagedPieces                     its `directory`, `reads`, `completions` and
-                  `extended_tags` are the
-                                                  core's to connect
-    lists       : ListReader                      its `reads`, `completions`, `departures` and
-                  `extended_tags` likewise,
-                                                  its `pages` to the page finder
+    pages       : PagedPieces   the core connects its `directory`, `reads`, `completions` and
+                  `extended_tags`
+    lists       : ListReader    the core connects its `reads`, `completions`, `departures` and
+                  `extended_tags`, and its `pages` to the page finder
     done        : Endpoint(deposit_done_layout), out
     open        : Signal(), out                   see `Landing`
-    stored      : Record, out                     `line`: a line of payload leaves for host memory,
-                  or is drained; `last`: the
-                                                  last one of its packet. In the packets' order
+    stored      : Record, out    `line`: a line of payload leaves for host memory or is drained;
+                  `last`: it is the last line of its packet. In the order of the packets
     arrivals    : Endpoint(arrival_layout), out
-    departures  : Departures of packets
+    departures  : Departures    of packets
 
-    Cycles: 12 from a packet to its first line when its payload is here and `skip` is 0 (see
-    `Skip`); then a line a cycle, also from piece to piece; at most 3 between packets.
+    Cycles: 12 from a packet to its first line if its payload is present and `skip` is 0 (otherwise
+    see `Skip`); then one line a cycle, also from piece to piece; at most 3 between packets.
     """
     def __init__(self, data_width, walked={}, listed={}, address_bits=64):
         self.deposits    = stream.Endpoint(deposit_layout(address_bits))
@@ -245,9 +248,9 @@ class ScatterEngine(LiteXModule):
 
         # # #
 
-        width = data_width//8
-        bits  = log2_int(width)
-        blocks = bits_for(C.PACKET_PAYLOAD//C.BLOCK_BYTES)  # bits of their number
+        width        = data_width//8
+        bits         = log2_int(width)
+        block_bits   = bits_for(C.PACKET_PAYLOAD//C.BLOCK_BYTES)  # bits of their number
         write_params = [("address", address_bits), ("length", 13), ("mark", 1), ("tail", 1)]
 
         # Header: the next packet is looked up and set up while this one is written.
@@ -274,16 +277,16 @@ class ScatterEngine(LiteXModule):
             landing.arrivals.connect(self.arrivals),
         ]
 
-        # Payload: two of the longest packets, so that the longest piece always fits, and how many
-        # blocks each packet has that is here to its end.
+        # Payload: room for two of the longest packets, so that the longest piece always fits.
+        # `ends` holds the number of blocks of each packet that is complete in `store`.
         self.store    = store    = stream.SyncFIFO(
             payload_layout(data_width), 2*C.PACKET_PAYLOAD//width, buffered=True)
-        self.ends     = ends     = stream.SyncFIFO([("blocks", blocks), ("error", 1)], 16)
+        self.ends     = ends     = stream.SyncFIFO([("blocks", block_bits), ("error", 1)], 16)
         self.unpacker = unpacker = Unpacker(data_width, write_params)
-        arrived = Signal(blocks)  # of the packet that is coming in: blocks that have begun
-        total   = Signal(blocks)
-        place   = Signal(max=C.BLOCK_BYTES//width)  # of the line in its block
-        taken   = Signal()
+        arrived       = Signal(block_bits)  # blocks begun of the packet that is coming in
+        blocks_begun  = Signal(block_bits)
+        line_in_block = Signal(max=C.BLOCK_BYTES//width)  # of the line in its block
+        taken         = Signal()
         self.comb += [
             store.source.connect(unpacker.sink),
             self.stored.line.eq(store.source.valid & store.source.ready),
@@ -292,99 +295,101 @@ class ScatterEngine(LiteXModule):
             taken.eq(payload.valid & payload.ready),
             payload.ready.eq(store.sink.ready & ends.sink.ready),
             store.sink.valid.eq(taken),
-            total.eq(arrived + ((place == 0) & ~payload.error)),
+            blocks_begun.eq(arrived + ((line_in_block == 0) & ~payload.error)),
             ends.sink.valid.eq(taken & payload.last),
-            ends.sink.blocks.eq(total),
+            ends.sink.blocks.eq(blocks_begun),
             ends.sink.error.eq(payload.error),
         ]
         self.sync += If(taken,
-            arrived.eq(Mux(payload.last, 0, total)),
-            place.eq(Mux(payload.last, 0, place + 1)),
+            arrived.eq(Mux(payload.last, 0, blocks_begun)),
+            line_in_block.eq(Mux(payload.last, 0, line_in_block + 1)),
         )
 
-        # Pieces: each as orders for its lines.
-        packet  = packets.source
-        orders  = unpacker.orders
-        piece   = pages.source
-        address = Signal(address_bits)
-        length  = Signal(13)
-        upto    = Signal(13)  # place in the packet of this piece's last byte
-        beyond  = Signal(13)  # and of the next one's
-        here    = Signal()
-        over    = Signal()
-        error   = Signal()
-        fault   = Signal(FAULT_BITS)
-        lane    = Signal(bits)
-        rest    = Signal(13)
-        # the piece's last order; it and `count` are known before the order goes
-        ending  = Signal()
-        count   = Signal(5)
-        remains = Signal(13)
-        room    = Signal(5)   # in the next piece's first line
-        present = Signal(blocks)  # blocks of the packet that are here
-        covered = Signal()    # all of the piece's are
-        good    = Signal()    # it may be written
-        cut     = Signal()    # it never may
-        line    = Signal()    # a line of this piece goes
-        load    = Signal()
-        writing = Signal()
-        drop    = Signal()
+        # Pieces: each becomes orders to the unpacker, one for each line of memory.
+        packet           = packets.source
+        orders           = unpacker.orders
+        piece            = pages.source
+        address          = Signal(address_bits)
+        length           = Signal(13)
+        last_offset      = Signal(13)  # offset in the packet of this piece's last byte
+        next_last_offset = Signal(13)  # the same of the next piece
+        piece_valid      = Signal()
+        last_piece       = Signal()
+        error            = Signal()
+        fault            = Signal(FAULT_BITS)
+        lane             = Signal(bits)
+        bytes_left       = Signal(13)
+        # This order is the last of its piece. It and `count` are computed one order ahead.
+        last_order       = Signal()
+        count            = Signal(5)
+        bytes_left_after = Signal(13)
+        first_line_room  = Signal(5)   # bytes in the first line of the next piece
+        blocks_present   = Signal(block_bits)  # blocks of the packet that are in `store`
+        piece_present    = Signal()    # all blocks of the piece are
+        may_write        = Signal()    # registered: the piece is present
+        cannot_write     = Signal()    # the packet has ended before the piece's last block
+        line             = Signal()    # an order of this piece is taken
+        load             = Signal()
+        writing          = Signal()
+        drop             = Signal()
         self.comb += [
-            present.eq(Mux(ends.source.valid, ends.source.blocks, arrived)),
-            beyond.eq(upto + piece.length),
-            covered.eq(present > Mux(load, beyond, upto)[log2_int(C.BLOCK_BYTES):log2_int(C.PACKET_PAYLOAD)]),
-            remains.eq(rest - count),
-            room.eq(width - piece.address[:bits]),
-            orders.valid.eq(drop | (writing & here & ~error & good & landing.sink.ready)),
-            orders.last.eq(drop | (over & ending)),
+            blocks_present.eq(Mux(ends.source.valid, ends.source.blocks, arrived)),
+            next_last_offset.eq(last_offset + piece.length),
+            piece_present.eq(
+                blocks_present > Mux(load, next_last_offset, last_offset)[
+                    log2_int(C.BLOCK_BYTES):log2_int(C.PACKET_PAYLOAD)]),
+            bytes_left_after.eq(bytes_left - count),
+            first_line_room.eq(width - piece.address[:bits]),
+            orders.valid.eq(
+                drop | (writing & piece_valid & ~error & may_write & landing.sink.ready)),
+            orders.last.eq(drop | (last_piece & last_order)),
             orders.lane.eq(lane),
             orders.count.eq(count),
             orders.address.eq(address),
             orders.length.eq(length),
-            orders.mark.eq(over),
-            orders.tail.eq(ending),
+            orders.mark.eq(last_piece),
+            orders.tail.eq(last_order),
             line.eq(orders.valid & orders.ready & ~drop),
-            load.eq(writing & (~here | (line & ending & ~over))),
+            load.eq(writing & (~piece_valid | (line & last_order & ~last_piece))),
         ]
         self.sync += [
-            # A verdict stands while its piece is here, for blocks only become more.
-            good.eq(covered),
-            cut.eq(ends.source.valid & ~covered),
+            # `may_write` and `cannot_write` hold for the whole piece: blocks are only added.
+            may_write.eq(piece_present),
+            cannot_write.eq(ends.source.valid & ~piece_present),
             If(line,
                 lane.eq(0),
-                rest.eq(remains),
-                ending.eq(remains <= width),
-                count.eq(Mux(remains <= width, remains, width)),
-                If(ending, here.eq(0)),
+                bytes_left.eq(bytes_left_after),
+                last_order.eq(bytes_left_after <= width),
+                count.eq(Mux(bytes_left_after <= width, bytes_left_after, width)),
+                If(last_order, piece_valid.eq(0)),
             ),
             If(load,
-                here.eq(piece.valid),
+                piece_valid.eq(piece.valid),
                 address.eq(piece.address),
                 length.eq(piece.length),
                 lane.eq(piece.address),
-                rest.eq(piece.length),
-                ending.eq(piece.length <= room),
-                count.eq(Mux(piece.length <= room, piece.length, room)),
-                over.eq(piece.last),
+                bytes_left.eq(piece.length),
+                last_order.eq(piece.length <= first_line_room),
+                count.eq(Mux(piece.length <= first_line_room, piece.length, first_line_room)),
+                last_piece.eq(piece.last),
                 error.eq(piece.error),
                 fault.eq(piece.fault),
-                If(piece.valid, upto.eq(beyond))
+                If(piece.valid, last_offset.eq(next_last_offset))
             ),
-            # An order that drops has no bytes. A piece that is bad, and what is not written, lead
-            # to one.
-            If(~writing | (here & (error | cut)), count.eq(0)),
+            # An order that drops has no bytes. It follows a bad piece, and one that is not written.
+            If(~writing | (piece_valid & (error | cannot_write)), count.eq(0)),
         ]
 
         # Packets.
-        refused = Signal()
-        reason  = Signal(8)
-        report  = Signal()
-        told    = Signal()    # it was reported
-        short   = Signal()    # it was cut short
+        refused   = Signal()
+        reason    = Signal(8)
+        report    = Signal()
+        reported  = Signal()    # the packet was reported
+        cut_short = Signal()    # the packet ended with `error`
         self.fsm = fsm = FSM(reset_state="OPEN")
         fsm.act("OPEN",
-            NextValue(told, 0),
-            NextValue(upto, 2**len(upto) - 1),
+            NextValue(reported, 0),
+            NextValue(last_offset, 2**len(last_offset) - 1),
             NextValue(refused, packet.refused),
             NextValue(reason, packet.reason),
             If(packet.valid,
@@ -400,34 +405,33 @@ class ScatterEngine(LiteXModule):
         fsm.act("WRITE",
             writing.eq(1),
             piece.ready.eq(load),
-            If(here & error,
-                NextValue(here, 0),
+            If(piece_valid & error,
+                NextValue(piece_valid, 0),
                 NextValue(refused, 1),
                 Case(fault, {
                     FAULT_READ: NextValue(reason, STATUS.REMOTE_READ_ERROR),
                     FAULT_LIST: NextValue(reason, STATUS.REMOTE_BAD_LIST),
                     "default":  NextValue(reason, STATUS.REMOTE_BOUNDS)}),
-                If(over,
+                If(last_piece,
                     NextState("DROP")
                 ).Else(
                     NextState("ABORT")
                 )
-            ).Elif(here & cut,
-                # What is too short without having been cut does not have the length it says.
-                NextValue(here, 0),
+            ).Elif(piece_valid & cannot_write,
+                # The payload is shorter than the header says, and the link has not cut it short.
+                NextValue(piece_valid, 0),
                 NextValue(refused, 1),
                 NextValue(reason, STATUS.REMOTE_BAD_HEADER),
-                If(over,
+                If(last_piece,
                     NextState("DROP")
                 ).Else(
                     NextState("ABORT")
                 )
-            ).Elif(line & over,
-                # From the last piece's first line on nothing can keep its last one from being
-                # written.
-                report.eq(~told & (rest <= REPORTED*width)),
-                NextValue(told, told | report),
-                If(ending,
+            ).Elif(line & last_piece,
+                # From the first line of its last piece on, nothing can stop the packet's writing.
+                report.eq(~reported & (bytes_left <= REPORTED*width)),
+                NextValue(reported, reported | report),
+                If(last_order,
                     ends.source.ready.eq(1),
                     packet.ready.eq(1),
                     NextState("OPEN")
@@ -448,7 +452,7 @@ class ScatterEngine(LiteXModule):
             If(ends.source.valid,
                 NextState("REPORT"),
                 If(ends.source.error,
-                    short.eq(1),
+                    cut_short.eq(1),
                     packet.ready.eq(1),
                     NextState("OPEN")
                 )
@@ -465,14 +469,14 @@ class ScatterEngine(LiteXModule):
             landing.sink.marked.eq(writing),
             landing.sink.refused.eq(refused),
             landing.sink.reason.eq(reason),
-            # One packet of an answer that is refused spoils the rest.
+            # A refused packet spoils the rest of the answer that it belongs to.
             self.expected.spoil.eq(report & landing.sink.ready & refused & packet.mine),
             self.expected.spoilt.eq(packet.context),
         ]
 
-        # A packet is gone when it has landed, or when it was cut short.
+        # A packet has departed when it is in memory, or when it was cut short.
         self.departures = Departures(admission.enters,
-            [landing.landed, short], 32)
+            [landing.landed, cut_short], 32)
 
         # Writes.
         lines = unpacker.source

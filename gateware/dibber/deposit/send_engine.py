@@ -27,7 +27,7 @@ from dibber.common.places import Row, Skid
 
 # Command ------------------------------------------------------------------------------------------
 
-TRANSFERS = 4  # that may be under way at once
+TRANSFERS = 4  # transfers under way at once
 
 def source_member(fetch, name, index=0):
     """A member of the command's source walk."""
@@ -38,62 +38,63 @@ def source_member(fetch, name, index=0):
 # Send ---------------------------------------------------------------------------------------------
 
 class SendEngine(LiteXModule):
-    """Turn send jobs into packets: fetch, look up, walk, read, cut.
+    """Turn send jobs into packets: fetch the command, look up its region, walk, read, cut.
 
-    The slot belongs to a process that may write it at any time, so everything that the engine
-    itself relies on is checked here, though the control program has checked it before: BAD_LEVELS,
-    BAD_COUNT, BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED,
-    BAD_LIST; the walker finds BOUNDS, a list that is too short BAD_LIST, page table and list
-    READ_ERROR. All packets of a `response` are flagged RESPONSE, and its last one is a notice. It
-    reads by the right REMOTE_READ from a region of any owner, unless it is `indirect`: then the
-    source is this slot's owner's, as for a put, and only the target's walk is another's. The next
-    job is set up and its reads leave while the data of the one before is in flight.
+    The slot belongs to a process, which may write it at any time. So the engine checks everything
+    that it relies on, although the control program has checked it before: BAD_LEVELS, BAD_COUNT,
+    BAD_LENGTH (`skip` is not within the transfer), BAD_KEY, NOT_OWNER, NOT_PERMITTED and BAD_LIST.
+    Later errors are BOUNDS from the walker, BAD_LIST for a list that is too short, and READ_ERROR
+    for a page table or list.
 
-    A job of another incarnation or epoch than its flow's is stale and ends as REWOUND: before its
-    first read when it still waits, else its walk ends where it is, and the reads in flight are
-    passed on to packets that nobody will send; the next job's reads leave behind them at once.
+    All packets of a `response` have the flag RESPONSE, and its last one is a notice. A response
+    reads with the right REMOTE_READ from a region of any owner. An `indirect` response is
+    different: its source belongs to the slot's owner, as for a put, and only the target's walk
+    comes from another node. While the data of a job are in flight, the next job is set up and its
+    reads are issued.
+
+    A job whose incarnation or epoch differs from its flow's is stale and ends as REWOUND. If it
+    still waits, this happens before its first read. Otherwise its walk ends early, and the data in
+    flight go into packets that are dropped later. The reads of the next job follow at once.
 
     Parameters
     ----------
-    data_width : 64 or 128
-    walked     : dict, further parameters of `PagedPieces`
-    listed     : dict, of `ListReader`
-    address_bits : 64 or 32. What the source has of more lies in no region: its walk leaves it at
-                   once
-    gather     : of `Gather`
+    data_width   : 64 or 128
+    walked       : dict, further parameters of `PagedPieces`
+    listed       : dict, further parameters of `ListReader`
+    address_bits : 64 or 32. If an offset or stride has more bits, the region counts as empty and
+                   the walk fails at once
+    gather       : further parameters of `Gather`
 
     Attributes
     ----------
     jobs          : Endpoint(job_layout), in
-    epochs        : Epochs                            `reset`, `rewind` and what goes with them are
-                    inputs
+    epochs        : Epochs; `reset`, `rewind`, `node`, `incarnation` and `epoch` are inputs
     slot          : slot_port(data_width)
-    glance        : Record(glance_layout()), in       what comes from it for `FastCommands`
-    lookup        : lookup_port(), to the region table; for the source's region, then for its index
+    glance        : Record(glance_layout()), in       the slot that `FastCommands` reads
+    lookup        : lookup_port(), to the region table; first the source's region, then its index
                     list's
     reads         : Endpoint(read_layout), out
     completions   : Endpoint(completion_layout), in   always ready
     payload       : Endpoint(payload_layout), out
-    packets       : Endpoint(send_layout), out        before the packet's payload, and it may be
-                    made void yet: see `Packetizer`
-    done          : Endpoint(job_end_layout), out    behind the job's packets
+    packets       : Endpoint(send_layout), out        before the packet's payload, which may still
+                    make it void: see `Packetizer`
+    done          : Endpoint(job_end_layout), out     after the job's packets
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
     crowded       : Signal(), in                      a write waits to leave the card, see `Cover`
     departures    : Departures of transfers
-    pages         : PagedPieces                       its `directory`, `reads` and `completions` are
-                    the core's to connect
-    lists         : ListReader                        its `reads`, `completions` and `departures`
-                    likewise; its `pages` to the page finder
+    pages         : PagedPieces   the core connects its `directory`, `reads` and `completions`
+    lists         : ListReader    the core connects its `reads`, `completions` and `departures`, and
+                    its `pages` to the page finder
     pulses        : dict counter name -> Signal()
 
-    What a source without levels needs of the slot may have been there for `FastCommands` already.
-    Then it is not read again, and its region is looked up while the job is still on its way; but
-    only of the very next job, and if no region is written until it starts.
+    `FastCommands` may have read the slot already. For a source without levels these lines are
+    enough: they are not read again, and the region is looked up before the job arrives. This holds
+    only for the very next job, and only if no region is written until it starts.
 
-    Cycles, when `skip` is 0 (see `Skip`): 18 from job to first read at 128 bits, 19 at 64; 10 when
-    its slot was glanced at, but 12 at least from the glance. A walk with levels takes 3 more at 128
-    bits and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the packet's entry in
+    Cycles, if `skip` is 0 (otherwise see `Skip`): 18 from job to first read at 128 bits, 19 at 64;
+    10 after a glance, but at least 12 from the glance. A walk with levels takes 3 more at 128 bits
+    and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the packet's entry in
     `packets`, 9 from the last completion of 8 bytes to their payload.
     """
     def __init__(self, data_width, walked={}, listed={}, address_bits=64, **gather):
@@ -111,9 +112,11 @@ class SendEngine(LiteXModule):
 
         # # #
 
-        flat        = flat_source_spans()
+        flat_spans  = flat_source_spans()
         source_walk = COMMAND["source"].offset
-        self.fetch  = fetch = Fetch(data_width, flat + [(source_walk, source_walk + WALK.size)], enough=len(flat))
+        self.fetch  = fetch = Fetch(
+            data_width, flat_spans + [(source_walk, source_walk + WALK.size)],
+            enough=len(flat_spans))
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker(address_bits)
         self.pages      = pages      = PagedPieces(data_width, address_bits, **walked)
@@ -123,17 +126,17 @@ class SendEngine(LiteXModule):
         self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
         self.dense      = dense      = Skid(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
-        # Whether a transfer has a first piece to be read. A transfer waits in `transfers` before
-        # its walk begins.
-        self.begins     = begins     = stream.SyncFIFO([("good", 1)], 2*TRANSFERS)
-        beginning       = Signal(reset=1)
-        self.slot       = fetch.port
-        self.pulses     = gather.pulses
+        # Whether the first piece of a transfer is good. Up to 2*TRANSFERS wait here, because a
+        # transfer enters `transfers` before its walk begins.
+        self.begins     = piece_starts     = stream.SyncFIFO([("good", 1)], 2*TRANSFERS)
+        next_is_first = Signal(reset=1)
+        self.slot     = fetch.port
+        self.pulses   = gather.pulses
         waiting, walked, cut = epochs.ports
         self.comb += [
-            # `Cover` joins what may be read at once.
+            # Short pieces are enough here, because `Cover` merges them into longer reads.
             walker.max_piece.eq(HEAD_REQUEST),
-            # A transfer whose last piece has left the walker needs no abort any more.
+            # If a transfer's last piece has left the walker, no abort is needed.
             walker.abort.eq((gather.abort & ~pages.ending) | walked.stale),
             walker.order.connect(lists.sink),
             lists.source.connect(walker.base),
@@ -141,17 +144,16 @@ class SendEngine(LiteXModule):
             lists.extended_tags.eq(self.extended_tags),
             walker.source.connect(pages.sink),
             pages.source.connect(gather.sink),
-            begins.sink.valid.eq(pages.source.valid & pages.source.ready & beginning),
-            begins.sink.good.eq(~pages.source.error),
-            begins.source.connect(packetizer.begins),
+            piece_starts.sink.valid.eq(pages.source.valid & pages.source.ready & next_is_first),
+            piece_starts.sink.good.eq(~pages.source.error),
+            piece_starts.source.connect(packetizer.begins),
             gather.max_request.eq(self.max_request),
             gather.crowded.eq(self.crowded),
             gather.extended_tags.eq(self.extended_tags),
             pages.extended_tags.eq(self.extended_tags),
             gather.reads.connect(self.reads),
             self.completions.connect(gather.completions),
-            # Whether a line is taken goes through the packetizer as far as the picks: it is
-            # registered here.
+            # Skid buffer: `ready` would go from the packetizer back to the picks in one cycle.
             gather.source.connect(dense.sink),
             dense.source.connect(packetizer.sink),
             transfers.source.connect(packetizer.transfers),
@@ -160,10 +162,12 @@ class SendEngine(LiteXModule):
             packetizer.done.connect(self.done),
         ]
 
-        self.sync += If(pages.source.valid & pages.source.ready, beginning.eq(pages.source.last))
+        self.sync += If(pages.source.valid & pages.source.ready,
+            next_is_first.eq(pages.source.last)
+        )
 
-        # Who is stale: the job that is set up, the walk whose pieces leave, the transfer that is
-        # cut.
+        # Stale jobs are watched in three places: the job in set-up, the walk whose pieces leave,
+        # and the transfer that is cut.
         flow_fields = [name for name, _ in flow_of_layout()]
         self.comb += [
             waiting.valid.eq(jobs.valid),
@@ -174,7 +178,9 @@ class SendEngine(LiteXModule):
             *[getattr(waiting, name).eq(getattr(jobs, name)) for name in flow_fields],
             *[getattr(walked, name).eq(getattr(walks.source, name)) for name in flow_fields],
             *[getattr(walks.sink, name).eq(getattr(jobs, name)) for name in flow_fields],
-            *[getattr(cut, name).eq(getattr(packetizer.watch, name)) for name in flow_fields + ["valid", "leave"]],
+            *[
+                getattr(cut, name).eq(getattr(packetizer.watch, name))
+                for name in flow_fields + ["valid", "leave"]],
             packetizer.watch.stale.eq(cut.stale),
         ]
 
@@ -185,124 +191,142 @@ class SendEngine(LiteXModule):
         total  = jobs.length
         block  = source_member(fetch, "block")
         count  = [source_member(fetch, "count", i) for i in range(C.LEVELS)]
-        stride = [Cat(source_member(fetch, "stride", 2*i), source_member(fetch, "stride", 2*i + 1)) for i in range(C.LEVELS)]
-        # Without levels there is nothing behind the offset; strides and counts are of former slots.
+        stride = [
+            Cat(source_member(fetch, "stride", 2*i), source_member(fetch, "stride", 2*i + 1))
+            for i in range(C.LEVELS)]
+        # Without levels no byte after the offset is needed; strides and counts are left over.
         self.comb += fetch.all.eq(fetch.port.dat_r[8*COMMAND["levels"].offset:][:4] == 0)
-        inner  = levels[:4]
-        outer  = levels[4:]
-        listed = inner[log2_int(C.LIST)]
-        deep   = inner[:log2_int(C.LIST)]  # strides
+        source_levels = levels[:4]
+        target_levels = levels[4:]
+        listed        = source_levels[log2_int(C.LIST)]
+        strides       = source_levels[:log2_int(C.LIST)]  # number of strides
 
-        # Region: it is looked up while the rest of the slot is fetched, so that the answer is there
-        # before that.
-        found     = Signal()
-        owned     = Signal()
-        permitted = Signal()
-        foreign   = Signal()  # who owns the source has not written the slot
-        low       = Signal(address_bits)
-        size      = Signal(address_bits)
-        high      = Signal(address_bits)
-        address   = Signal(address_bits)
-        owner     = Signal(8)
+        # Region: it is looked up while the rest of the slot is fetched, so the answer is early
+        # enough.
+        found          = Signal()
+        owned          = Signal()
+        permitted      = Signal()
+        foreign_source = Signal()  # the source's owner did not write the slot
+        low            = Signal(address_bits)
+        region_length  = Signal(address_bits)
+        high           = Signal(address_bits)
+        address        = Signal(address_bits)
+        owner          = Signal(8)
 
-        # A glance at the slot of the job that comes next, and the look-up of its region, while the
-        # command is checked.
-        about   = Record([("slot", len(fetch.slot)), ("endpoint", len(jobs.endpoint)), ("response", 1)])
-        begun   = Signal()    # its first line was there
-        had     = Signal(len(fetch.glance))
-        seen    = Signal(len(fetch.glance))
-        whole   = Signal()    # all that is needed is there
-        ready   = Signal()    # it was
-        looks   = Signal()    # the region is looked up
-        hit     = Signal()    # it is that job, and has no levels
-        asker   = Signal()    # `foreign` of whose region is looked up
-        starts  = Signal()    # a job is set up
-        written = Signal()    # a region is
-        idle    = Signal()
+        # Glance: while `FastCommands` checks the next job's command, its lines are copied here and
+        # its region is looked up.
+        glanced   = Record(
+            [("slot", len(fetch.slot)), ("endpoint", len(jobs.endpoint)), ("response", 1)])
+        glance_begun    = Signal()    # the slot's first line was copied
+        lines_had       = Signal(len(fetch.glance))
+        lines_seen      = Signal(len(fetch.glance))
+        glance_complete = Signal() # this cycle brings the last needed line
+        ready           = Signal()    # all needed lines are here
+        looking_up      = Signal()    # the region is being looked up
+        hit             = Signal()    # the job is the glanced one, and has no levels
+        remote_read     = Signal()    # `foreign_source` of the job whose region is looked up
+        job_starts      = Signal()    # the set-up of a job starts
+        region_written  = Signal()
+        idle            = Signal()
         self.comb += [
             idle.eq(fsm.ongoing("IDLE") & ~jobs.valid),
-            fetch.glance.eq(Mux(idle & (begun | glance.begin), glance.lines, 0)),
-            seen.eq(Mux(glance.begin, 0, had) | fetch.glance),
-            hit.eq(ready & ~written & (about.slot == fetch.slot) & (inner == 0)),
+            fetch.glance.eq(Mux(idle & (glance_begun | glance.begin), glance.lines, 0)),
+            lines_seen.eq(Mux(glance.begin, 0, lines_had) | fetch.glance),
+            hit.eq(ready & ~region_written & (glanced.slot == fetch.slot) & (source_levels == 0)),
         ]
         self.sync += [
-            had.eq(seen),
-            begun.eq(idle & ~glance.drop & (begun | glance.begin)),
-            # A region that is written meanwhile may be another one by now, and nobody would wait
-            # for the job's departure.
-            ready.eq(~starts & ~glance.drop & ~glance.begin & ~written & (ready | whole)),
-            looks.eq(whole),
-            If(whole,
-                about.slot.eq(Cat(glance.slot[:log2_int(C.SLOTS)], glance.endpoint)),
-                about.endpoint.eq(glance.endpoint),
-                about.response.eq(glance.response),
+            lines_had.eq(lines_seen),
+            glance_begun.eq(idle & ~glance.drop & (glance_begun | glance.begin)),
+            # A region that is written meanwhile may have changed, and the control program does not
+            # wait for a job that has not started. So the glance is invalid then.
+            ready.eq(
+                ~job_starts & ~glance.drop & ~glance.begin & ~region_written &
+                (ready | glance_complete)),
+            looking_up.eq(glance_complete),
+            If(glance_complete,
+                glanced.slot.eq(Cat(glance.slot[:log2_int(C.SLOTS)], glance.endpoint)),
+                glanced.endpoint.eq(glance.endpoint),
+                glanced.response.eq(glance.response),
             ),
         ]
-        self.comb += whole.eq((fetch.glance != 0) & (seen == 2**len(seen) - 1))
+        self.comb += glance_complete.eq(
+            (fetch.glance != 0) & (lines_seen == 2**len(lines_seen) - 1))
 
-        # Its list's, when the rest of the slot is here.
+        # The look-up of the index list follows when the rest of the slot is here.
         self.list = list_ = ListLookup(address_bits)
         listing   = Signal()
         self.comb += [
             list_.key.eq(count[2]),
             list_.offset.eq(stride[2]),
             list_.owner.eq(owner),
-            list_.lookup.connect(lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
+            list_.lookup.connect(
+                lookup, keep={"done", "found", "base", "length", "rights", "owner"}),
 
-            foreign.eq(jobs.response & ~jobs.indirect),
-            asker.eq(Mux(ready, about.response, foreign)),
-            # Of a glance the key's line may be the last.
-            lookup.valid.eq(fetch.first | whole | list_.lookup.valid),
+            foreign_source.eq(jobs.response & ~jobs.indirect),
+            remote_read.eq(Mux(ready, glanced.response, foreign_source)),
+            # During a glance, the line with the key may still be on the port.
+            lookup.valid.eq(fetch.first | glance_complete | list_.lookup.valid),
             lookup.key.eq(Mux(listing, list_.lookup.key, source_member(fetch, "key"))),
-            If(fetch.glance[0], lookup.key.eq(fetch.coming(source_walk + WALK["key"].offset, WALK["key"].size))),
+            If(fetch.glance[0],
+                lookup.key.eq(fetch.coming(source_walk + WALK["key"].offset, WALK["key"].size))
+            ),
         ]
         self.sync += [
             If(lookup.done & ~listing,
                 owner.eq(lookup.owner),
                 found.eq(lookup.found),
-                owned.eq((lookup.owner == Mux(ready, about.endpoint, jobs.endpoint)) | asker),
-                permitted.eq((lookup.rights & Mux(asker, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
+                owned.eq(
+                    (lookup.owner == Mux(ready, glanced.endpoint, jobs.endpoint)) | remote_read),
+                permitted.eq(
+                    (lookup.rights & Mux(remote_read, RIGHT.REMOTE_READ, RIGHT.LOCAL_READ)) != 0),
                 low.eq(lookup.base),
-                size.eq(lookup.length),
+                region_length.eq(lookup.length),
             ),
-            high.eq(low + size),
+            high.eq(low + region_length),
             address.eq(low + source_member(fetch, "offset")),
         ]
 
-        # What does not fit: an offset that is not zero above, a stride that is not its sign.
+        # Values that do not fit: the offset's upper bits are not 0, or a stride's upper bits are
+        # not its sign.
         if address_bits < 64:
-            signed = lambda value: value[address_bits:] != Replicate(value[address_bits - 1], 64 - address_bits)
-            far    = [source_member(fetch, "offset")[address_bits:] != 0] + [
-                (deep > i) & signed(stride[i]) for i in range(C.LEVELS)]
-            self.sync += If(Reduce("OR", far), high.eq(0))
+            not_sign_extended = lambda value: value[address_bits:] != Replicate(
+                value[address_bits - 1], 64 - address_bits)
+            too_wide    = [source_member(fetch, "offset")[address_bits:] != 0] + [
+                (strides > i) & not_sign_extended(stride[i]) for i in range(C.LEVELS)]
+            self.sync += If(Reduce("OR", too_wide), high.eq(0))
             self.comb += list_.far.eq(stride[2][address_bits:] != 0)
 
-        # Checks: what they compare in one cycle, what follows from it in the next.
-        length   = Signal(32)
-        empty    = Signal()
-        too_far  = Signal()
-        no_level = Signal()
-        zero     = Signal()
-        status   = Signal(8)
+        # Checks: comparisons in one cycle, their consequences in the next.
+        length     = Signal(32)
+        empty      = Signal()
+        too_far    = Signal()
+        no_level   = Signal()
+        zero_count = Signal()
+        status     = Signal(8)
         self.sync += [
             length.eq(total - jobs.skip),
             empty.eq(total == 0),
             too_far.eq(jobs.skip >= total),
-            no_level.eq((inner > C.LIST + C.LIST_LEVELS) | (outer > C.LIST + C.LIST_LEVELS)),
-            zero.eq(((inner != 0) & (block == 0)) | Reduce("OR", [(deep > i) & (count[i] == 0) for i in range(C.LEVELS)])),
+            no_level.eq(
+                (source_levels > C.LIST + C.LIST_LEVELS) |
+                (target_levels > C.LIST + C.LIST_LEVELS)),
+            zero_count.eq(
+                ((source_levels != 0) & (block == 0)) |
+                Reduce("OR", [(strides > i) & (count[i] == 0) for i in range(C.LEVELS)])),
         ]
 
-        # A job that is set up, those whose walks wait, those that are cut, and one whose end waits.
-        self.departures = Departures(starts, [self.done.valid & self.done.ready], 2*TRANSFERS + 2)
-        self.comb += written.eq(self.departures.mark)
+        # At once: a job in set-up, TRANSFERS waiting walks, TRANSFERS being cut, one waiting end.
+        self.departures = Departures(
+            job_starts, [self.done.valid & self.done.ready], 2*TRANSFERS + 2)
+        self.comb += region_written.eq(self.departures.mark)
 
-        walk    = walker.sink
-        walked_ = Signal()
-        self.comb += walked_.eq(~empty & (status == STATUS.OK))
+        walk     = walker.sink
+        has_walk = Signal()
+        self.comb += has_walk.eq(~empty & (status == STATUS.OK))
         fsm.act("IDLE",
-            starts.eq(jobs.valid & ~(hit & looks)),
-            fetch.start.eq(starts & ~hit),
-            If(starts,
+            job_starts.eq(jobs.valid & ~(hit & looking_up)),
+            fetch.start.eq(job_starts & ~hit),
+            If(job_starts,
                 NextState("FETCH"),
                 If(hit, NextState("JUDGE"))
             )
@@ -328,7 +352,7 @@ class SendEngine(LiteXModule):
                 NextValue(status, STATUS.REWOUND)
             ).Elif(no_level,
                 NextValue(status, STATUS.BAD_LEVELS)
-            ).Elif(zero & ~empty,
+            ).Elif(zero_count & ~empty,
                 NextValue(status, STATUS.BAD_COUNT)
             ).Elif(~found,
                 NextValue(status, STATUS.BAD_KEY)
@@ -343,12 +367,12 @@ class SendEngine(LiteXModule):
             ),
             NextState("TRANSFER")
         )
-        # With its walk, if it has one.
+        # The transfer and its walk, if it has one, enter their queues together.
         fsm.act("TRANSFER",
-            walk.valid.eq(walked_ & walks.sink.ready & transfers.sink.ready),
-            transfers.sink.valid.eq(~walked_ | (walk.ready & walks.sink.ready)),
+            walk.valid.eq(has_walk & walks.sink.ready & transfers.sink.ready),
+            transfers.sink.valid.eq(~has_walk | (walk.ready & walks.sink.ready)),
             If(transfers.sink.valid & transfers.sink.ready,
-                walks.sink.valid.eq(walked_),
+                walks.sink.valid.eq(has_walk),
                 jobs.ready.eq(1),
                 NextState("IDLE")
             )
@@ -361,7 +385,7 @@ class SendEngine(LiteXModule):
             walk.low.eq(low),
             walk.high.eq(high),
             walk.block.eq(block),
-            walk.levels.eq(deep),
+            walk.levels.eq(strides),
             walk.listed.eq(listed),
             walk.length.eq(length),
             walk.skip.eq(jobs.skip),
@@ -372,13 +396,15 @@ class SendEngine(LiteXModule):
                 walk.count2.eq(list_.entries)
             ),
 
-            jobs.connect(transfers.sink, keep={"node", "incarnation", "epoch", "psn", "endpoint", "slot", "tag",
+            jobs.connect(
+                transfers.sink,
+                keep={"node", "incarnation", "epoch", "psn", "endpoint", "slot", "tag",
                 "skip", "response", "indirect", "target", "message"}),
             transfers.sink.last.eq(1),
-            transfers.sink.levels.eq(Mux(jobs.indirect, jobs.target_levels, outer)),
+            transfers.sink.levels.eq(Mux(jobs.indirect, jobs.target_levels, target_levels)),
             transfers.sink.length.eq(Mux(empty, 0, length)),
             transfers.sink.status.eq(status),
-            # The control program knows these two bits by names of its own.
+            # Flags of a command and flags of a packet have their own numbering.
             If(jobs.response,
                 transfers.sink.flags.eq(PACKET_FLAG.NOTICE)
             ).Elif((flags & FLAG.NOTICE) != 0,

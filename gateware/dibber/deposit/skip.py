@@ -1,4 +1,4 @@
-"""Where a walk stands after its first `skip` bytes: the set-up of a walker."""
+"""Set-up of a walker: the position of a walk after its first `skip` bytes."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -16,20 +16,25 @@ ENTRY = log2_int(C.LIST_ENTRY_BYTES)
 # Layout -------------------------------------------------------------------------------------------
 
 def start_layout(address_bits=64):
-    """A walk and the state in which it starts.
+    """A walk and its state at the first byte after `skip`.
 
-    `address` is the first byte's, `run` the bytes of the first block from there on, `base*` the
-    start of the current block of each level, `left*` the blocks of each level still to come after
-    the current one, `over`: the nest ended before `skip` bytes, or with a `fault` (see
-    `piece_layout`) its list has no such entry. `listed`: when levels 0 and 1 are at their ends, the
-    next base of level 2 comes from the list, unless `exhausted`: its last entry was the first.
-    `spent`: they are.
+    address   : bus address of this byte
+    run       : bytes from there to the end of its block
+    over      : the nest has no such byte: it ends before `skip` bytes, or with `fault` (see
+                `piece_layout`) its index list has no such entry
+    joinable  : adjacent blocks of level 0 may be merged into one run
+    base0…2   : start address of the current block of each level
+    left0…2   : blocks of each level that follow the current one
+    listed    : the bases of level 2 come from an index list, one whenever levels 0 and 1 have ended
+    exhausted : the list's first entry was also its last one
+    spent     : levels 0 and 1 have ended (left0 and left1 are 0)
     """
     return stream.EndpointDescription(
         [("low", address_bits), ("high", address_bits), ("block", 32), ("length", 32),
          ("stride0", address_bits), ("stride1", address_bits), ("stride2", address_bits),
          ("count0", 32), ("count1", 32),
-         ("address", address_bits), ("run", 32), ("over", 1), ("fault", FAULT_BITS), ("joinable", 1),
+         ("address", address_bits), ("run", 32), ("over", 1), ("fault", FAULT_BITS),
+         ("joinable", 1),
          ("listed", 1), ("exhausted", 1), ("spent", 1),
          ("base0", address_bits), ("base1", address_bits), ("base2", address_bits),
          ("left0", 32), ("left1", 32), ("left2", 32)])
@@ -37,32 +42,33 @@ def start_layout(address_bits=64):
 # Skip ---------------------------------------------------------------------------------------------
 
 class Skip(LiteXModule):
-    """Find the counters and addresses of a walk after `skip` bytes, with one serial divider and one
-    adder.
+    """Compute the counters and addresses of a walk after `skip` bytes.
 
-    `skip` is divided by the block, the quotient by count 0, then by count 1; the remainders are the
-    byte within the block and the indices. The bases are summed from the outermost level inwards.
+    It has one serial divider and one serial multiplier (shift and add). `skip` is divided by the
+    block, this quotient by count 0, and the next quotient by count 1. The remainders are the byte
+    within the block and the indices; then the indices are multiplied by the strides. Example:
+    block 8, count0 3, skip 37: 37 = (1*3 + 1)*8 + 5, so index 1 in level 1, 1 in level 0, byte 5.
 
-    With a list the last quotient is its first entry's index. The same divisions of the last byte's
-    place give the last entry's. Then the list is ordered, the sums are made from 0 on, and when the
-    first base is here it is added to each.
+    With an index list the last quotient is the index of the list's first entry. The same divisions
+    of the last byte's position give the index of its last entry. The entries are then ordered from
+    the reader. Meanwhile the sums are made relative to 0; the first base is added when it arrives.
 
     Parameters
     ----------
-    address_bits : that addresses, strides and their sums have
+    address_bits : width of addresses, strides and their sums, 64 or 32
 
     Attributes
     ----------
-    sink   : Endpoint(walk_layout), in    counts and block of the levels used must not be 0
+    sink   : Endpoint(walk_layout), in    block and the counts of the used levels must not be 0
     source : Endpoint(start_layout), out
-    order  : Endpoint(list_order_layout), out
-    base   : Endpoint(list_base_layout), in   the first one of the walk that was ordered
-    begun  : Signal(), out    it was taken, and its walk is still here
+    order  : Endpoint(list_order_layout), out  the entries to read
+    base   : Endpoint(list_base_layout), in    the first base of the ordered walk
+    begun  : Signal(), out    the first base was taken, and its walk is still in this block
 
-    Cycles: 1 when skip is 0; 3 when levels is 0. Otherwise 1, 34 for each level, and 2 and the bits
-    of its index (at most 32) for each level: 46 for one level and index 255, at most 209 for three.
-    With a list 36 for itself and 34 for each stride to the order, the same before that unless skip
-    is 0, and 5 from the first base on.
+    Cycles from sink to source: 1 if skip is 0; 3 if levels is 0. Otherwise 1, plus 34 a level for
+    the divisions, plus 2 and the bits of its index (at most 32) a level for the products. One level
+    and index 255 take 46 cycles; three levels take at most 209. With a list: 36, plus 34 a stride,
+    until the order; the same again before if skip is not 0; then 5 from the first base.
     """
     def __init__(self, address_bits=64):
         self.sink   = sink   = stream.Endpoint(walk_layout(address_bits))
@@ -76,18 +82,19 @@ class Skip(LiteXModule):
         walk     = Record([(n, w) for n, w in walk_layout(address_bits).payload_layout])
         index    = [Signal(32) for _ in range(3)]
         base     = [Signal(address_bits, name=f"base{n}") for n in range(3)]
-        # bytes passed over in the first block; all of them before the division
-        inside   = Signal(32)
-        over     = Signal()
-        fault    = Signal(FAULT_BITS)
+        # Bytes to skip in the first block; before the division: bytes to skip in the whole walk.
+        block_offset = Signal(32)
+        past_end     = Signal()
+        fault        = Signal(FAULT_BITS)
 
-        # List: its entries from `begin` to `end`, or as many as there are.
-        begin     = Signal(32)
-        end       = Signal(33)  # before that the place of the last byte, less `skip`
-        closing   = Signal()    # the last byte's place is being divided
-        limited   = Signal()
-        exhausted = Signal()
-        final     = Signal()    # the divisor is the last one
+        # List: the entries `first_entry` to `last_entry` are read, or as many as there are.
+        first_entry    = Signal(32)
+        # Before its division, `last_entry` holds the last byte's position, first without `skip`.
+        last_entry     = Signal(33)
+        dividing_last  = Signal()  # the dividend is the last byte's position
+        list_too_short = Signal()  # the list ends before `last_entry`
+        exhausted      = Signal()
+        last_divisor   = Signal()
 
         # Divider: the quotient grows into the bits that the dividend leaves.
         quotient  = Signal(32)
@@ -103,26 +110,29 @@ class Skip(LiteXModule):
 
         # Multiplier: adds the shifted stride where the index has a one.
         level        = Signal(2)
-        total        = Signal(address_bits)  # at last the first byte's address
+        total        = Signal(address_bits)  # in the end the address of the first byte
         sum_         = Signal(address_bits)
         multiplicand = Signal(address_bits)
         multiplier   = Signal(32)
 
-        stride = Array([walk.stride0, walk.stride1, walk.stride2])
-        count  = Array([walk.count0,  walk.count1,  walk.count2])
-        index_ = Array(index)
-        start  = Signal(address_bits)
-        most   = Signal(32)  # the count that a quotient is below
-        more   = Signal(33)
+        stride         = Array([walk.stride0, walk.stride1, walk.stride2])
+        count          = Array([walk.count0,  walk.count1,  walk.count2])
+        index_         = Array(index)
+        start          = Signal(address_bits)
+        quotient_limit = Signal(32)  # the quotient must be below this count
+        entries_after  = Signal(33)
         self.comb += [
             sum_.eq(total + multiplicand),
-            most.eq(count[Mux(walk.listed & final, 2, level)]),
-            final.eq(level == Mux(walk.listed, walk.levels, walk.levels - 1)),
+            quotient_limit.eq(count[Mux(walk.listed & last_divisor, 2, level)]),
+            last_divisor.eq(level == Mux(walk.listed, walk.levels, walk.levels - 1)),
             start.eq(Mux(sink.listed, 0, sink.address)),
-            order.address.eq(walk.stride2 + Cat(Constant(0, ENTRY), begin)),
-            # Up to `end`, or up to one before `count2`: the lowest bits are the carry.
-            more.eq(Cat(~limited, Mux(limited, walk.count2, end[:32])) + Cat(~limited, ~begin)),
-            order.more.eq(more[1:]),
+            order.address.eq(walk.stride2 + Cat(Constant(0, ENTRY), first_entry)),
+            # Entries after the first one: last_entry - first_entry, or count2 - 1 - first_entry.
+            # The lowest bit of both terms makes the carry of the subtraction.
+            entries_after.eq(
+                Cat(~list_too_short, Mux(list_too_short, walk.count2, last_entry[:32])) +
+                Cat(~list_too_short, ~first_entry)),
+            order.more.eq(entries_after[1:]),
             order.origin.eq(walk.address),
             order.last.eq(1),
         ]
@@ -130,16 +140,18 @@ class Skip(LiteXModule):
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             sink.ready.eq(1),
-            *[NextValue(getattr(walk, n), getattr(sink, n)) for n, _ in walk_layout(address_bits).payload_layout],
+            *[
+                NextValue(getattr(walk, n), getattr(sink, n))
+                for n, _ in walk_layout(address_bits).payload_layout],
             *[NextValue(i, 0) for i in index],
             *[NextValue(b, start) for b in base],
             NextValue(total, start),
-            NextValue(inside, sink.skip),
-            NextValue(over, 0),
+            NextValue(block_offset, sink.skip),
+            NextValue(past_end, 0),
             NextValue(fault, 0),
-            NextValue(begin, 0),
-            NextValue(end, sink.length - 1),
-            NextValue(closing, 0),
+            NextValue(first_entry, 0),
+            NextValue(last_entry, sink.length - 1),
+            NextValue(dividing_last, 0),
             NextValue(exhausted, 0),
             NextValue(quotient, sink.skip),
             NextValue(remainder, 0),
@@ -158,7 +170,7 @@ class Skip(LiteXModule):
             )
         )
         fsm.act("CONTIGUOUS",
-            NextValue(multiplicand, inside),
+            NextValue(multiplicand, block_offset),
             NextState("ADDRESS")
         )
         fsm.act("DIVIDE",
@@ -173,55 +185,55 @@ class Skip(LiteXModule):
             If(step == 31, NextState("DIVIDED"))
         )
         fsm.act("DIVIDED",
-            # `level` divisors are counts so far: the remainder is an index one below.
+            # After `level` divisions by counts, the remainder is the index of level `level` - 1.
             NextValue(step, 0),
             NextValue(remainder, 0),
-            If(~closing,
-                If(level == 0, NextValue(inside, remainder)),
+            If(~dividing_last,
+                If(level == 0, NextValue(block_offset, remainder)),
                 If(level == 1, NextValue(index[0], remainder)),
                 If(level == 2, NextValue(index[1], remainder)),
             ),
-            NextValue(divisor, most),
+            NextValue(divisor, quotient_limit),
             NextValue(level, level + 1),
             NextState("DIVIDE"),
-            If(final,
-                If(closing,
-                    NextValue(limited, quotient >= most)
+            If(last_divisor,
+                If(dividing_last,
+                    NextValue(list_too_short, quotient >= quotient_limit)
                 ).Else(
-                    NextValue(over, quotient >= most)
+                    NextValue(past_end, quotient >= quotient_limit)
                 ),
                 If(~walk.listed,
                     NextValue(index_[level], quotient),
                     NextValue(level, level),
                     NextState("INDEX")
-                ).Elif(closing,
-                    NextValue(end, quotient),
+                ).Elif(dividing_last,
+                    NextValue(last_entry, quotient),
                     NextState("LIMIT")
                 ).Else(
-                    NextValue(begin, quotient),
+                    NextValue(first_entry, quotient),
                     NextState("END")
                 )
             )
         )
 
-        # List: the last byte's place, what the region has, the order.
+        # List: position of the last byte, entries in the region, order to the reader.
         fsm.act("END",
-            NextValue(closing, 1),
-            NextValue(end, walk.skip + end),
+            NextValue(dividing_last, 1),
+            NextValue(last_entry, walk.skip + last_entry),
             NextState("SATURATE")
         )
         fsm.act("SATURATE",
-            # No transfer is that long: then the list ends too early.
-            NextValue(quotient, Mux(end[32], 2**32 - 1, end)),
+            # A position of 2**32 or more lies behind every list, and so does this one.
+            NextValue(quotient, Mux(last_entry[32], 2**32 - 1, last_entry)),
             NextValue(remainder, 0),
             NextValue(divisor, walk.block),
             NextValue(level, 0),
             NextState("DIVIDE")
         )
         fsm.act("LIMIT",
-            # The first entry is not divided for when it is 0.
-            If(over | (walk.count2 == 0),
-                NextValue(over, 1),
+            # An empty list is too short. (If skip is 0, entry 0 was not divided for.)
+            If(past_end | (walk.count2 == 0),
+                NextValue(past_end, 1),
                 NextValue(fault, FAULT_LIST),
                 NextState("READY")
             ).Else(
@@ -252,14 +264,14 @@ class Skip(LiteXModule):
                 NextValue(level, level - 1),
                 NextState("INDEX"),
                 If(level == 0,
-                    NextValue(multiplicand, inside),
+                    NextValue(multiplicand, block_offset),
                     NextState("ADDRESS"),
                     If(walk.listed, NextState("FIRST"))
                 )
             )
         )
 
-        # First base of the list: added to what was summed, from level 1 inwards.
+        # First base of the list: it is added to the sums, level 1 first.
         fsm.act("FIRST",
             first.ready.eq(1),
             NextValue(base[2], first.base),
@@ -268,10 +280,10 @@ class Skip(LiteXModule):
             NextValue(exhausted, first.last),
             If(first.valid,
                 If(first.error,
-                    NextValue(over, 1),
+                    NextValue(past_end, 1),
                     NextValue(fault, FAULT_READ)
                 ),
-                *([If(first.far, NextValue(over, 1))] if address_bits < 64 else []),
+                *([If(first.far, NextValue(past_end, 1))] if address_bits < 64 else []),
                 NextState("BASE1")
             )
         )
@@ -286,11 +298,11 @@ class Skip(LiteXModule):
         )
         fsm.act("BASE0",
             NextValue(total, sum_),
-            NextValue(multiplicand, inside),
+            NextValue(multiplicand, block_offset),
             NextState("ADDRESS")
         )
 
-        # First byte, of every walk that skips or has a list.
+        # Address of the first byte, for each walk with a skip or a list.
         fsm.act("ADDRESS",
             NextValue(base[0], total),
             NextValue(total, sum_),
@@ -303,22 +315,27 @@ class Skip(LiteXModule):
         )
         self.comb += [
             *[getattr(source, n).eq(getattr(walk, n)) for n in (
-                "low", "high", "block", "length", "stride0", "stride1", "stride2", "count0", "count1")],
-            # A list has its next entry behind strides that are not there.
+                "low", "high", "block", "length", "stride0", "stride1", "stride2", "count0",
+                "count1")],
+            # A missing level counts as one block, so that the list's next entry follows at once.
             *[If(walk.levels <= i, getattr(source, f"count{i}").eq(1)) for i in range(2)],
             source.address.eq(total),
-            source.over.eq(over),
+            source.over.eq(past_end),
             source.fault.eq(fault),
             source.listed.eq(walk.listed & (fault != FAULT_LIST)),
             source.exhausted.eq(exhausted),
-            self.begun.eq(source.listed & (fsm.ongoing("BASE1") | fsm.ongoing("NEXT") | fsm.ongoing("BASE0") |
+            self.begun.eq(
+                source.listed & (fsm.ongoing("BASE1") | fsm.ongoing("NEXT") | fsm.ongoing("BASE0") |
                 fsm.ongoing("ADDRESS") | fsm.ongoing("READY"))),
             source.joinable.eq(walk.stride0 == walk.block),
             *[getattr(source, f"base{i}").eq(base[i]) for i in range(3)],
-            # Without levels the block never ends. count + ~index is count - 1 - index; where there
-            # is no level that is 1 - 1 - 0.
-            source.run.eq(Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - inside)),
-            *[getattr(source, f"left{i}").eq(getattr(source, f"count{i}") + ~index[i]) for i in range(2)],
+            # Without levels the block is endless. `count + ~index` is count - 1 - index; for a
+            # missing level (count 1, index 0) it is 0.
+            source.run.eq(
+                Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - block_offset)),
+            *[
+                getattr(source, f"left{i}").eq(getattr(source, f"count{i}") + ~index[i])
+                for i in range(2)],
             source.left2.eq(Mux(walk.levels > 2, walk.count2 + ~index[2], 0)),
             source.spent.eq((source.left0 == 0) & (source.left1 == 0)),
         ]

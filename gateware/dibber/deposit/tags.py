@@ -1,4 +1,4 @@
-"""The tags of our read requests: free, in flight, or set aside because their time ran out."""
+"""Allocator of read request tags: free, in flight, or in quarantine after a timeout."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -8,52 +8,49 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-# tags for hosts that do not enable extended ones; of the 32 there are, the others are other
-# readers'
+# Tags of this reader on hosts without extended tags; other readers have the rest of the 32.
 UNEXTENDED = 21
 
 # Tags ---------------------------------------------------------------------------------------------
 
 class Tags(LiteXModule):
-    """Hand tags out, take them back, and watch their age.
+    """Allocate tags, free them, and watch their age.
 
     A read that is not answered within `timeout` cycles expires. Its tag is then *in quarantine*:
-    what still arrives for it is absorbed, and it is used again after its last completion, or
-    `quarantine` cycles after its request. The default is the longest that PCIe leaves a device to
-    answer unless software allows more: 50 ms (PCIe Base 3.0, 7.8.16), and a third on top.
+    late completions for it are absorbed. The tag is used again after its read's last completion, or
+    `quarantine` cycles after its request. The default quarantine is the longest completion timeout
+    of PCIe, 50 ms (PCIe Base 3.0, 7.8.16), plus a third.
 
-    No tag is handed out in the first `timeout` cycles after reset, so that answers to what was
-    asked before the reset find no reader.
+    No tag is given out in the first `timeout` cycles after a reset, so that answers to reads from
+    before the reset find no reader.
 
     Parameters
     ----------
     tags       : 1 to 256, a power of two
     timeout    : cycles
     quarantine : cycles, more than timeout
-    base       : tags that a host without extended ones lets be used
+    base       : number of tags if the host does not enable extended tags
 
     Attributes
     ----------
     extended : Signal(), in    tags from `base` on may be used (PCIe: extended tag field enabled)
-    source   : Endpoint([("tag", 8)]), out    next free tag; taking it starts its age
+    source   : Endpoint([("tag", 8)]), out    next free tag; its age starts when it is taken
     answered : Signal(8), in   the tag of a completion
-    known    : Signal(), out   that tag is in flight or in quarantine
-    live     : Signal(), out   it is in flight
-    release  : Signal(), in    the completion is the last one of its read: the tag, if known, is
-               free again.
-                               Nothing expires in this cycle
-    fail     : Signal(), in    the read has failed, but the host may still send for it: the tag, if
-               live, goes into
-                               quarantine. Nothing expires in this cycle. Not together with
-                               `release`
-    expired  : Signal(tags), out   in quarantine
-    exhausted : Signal(), out  all tags that may be used are in quarantine
+    known    : Signal(), out   `answered` is in flight or in quarantine
+    live     : Signal(), out   `answered` is in flight
+    release  : Signal(), in    the completion is the last of its read: `answered`, if known, is free
+               again. No tag expires in this cycle
+    fail     : Signal(), in    the read has failed, but the host may still send for it: `answered`,
+               if live, goes into quarantine. No tag expires in this cycle. Not together with
+               `release`
+    expired  : Signal(tags), out   one bit a tag: in quarantine
+    exhausted : Signal(), out  all usable tags are in quarantine
     expire   : Signal(), out   one cycle: `expire_tag` goes into quarantine
     expire_tag : Signal(8), out
 
-    Cycles: a tag a cycle. `known` and `live` are of the same cycle, and a released tag is unknown
-    in the next. An age is looked at in 3 cycles, and one more for each release that it meets; all
-    of them in a *round*. An expiry is at most 3 rounds late.
+    Cycles: one tag a cycle. `known` and `live` answer in the same cycle; a released tag is unknown
+    in the next cycle. Checking an age takes 3 cycles, and one more for each coinciding release. One
+    check of all tags is a *round*. An expiry is at most 3 rounds late.
     """
     def __init__(self, tags, timeout, quarantine, base=UNEXTENDED):
         self.extended   = Signal()
@@ -78,24 +75,24 @@ class Tags(LiteXModule):
         settled = Signal()
         self.sync += If(now == timeout_rounds, settled.eq(1))
 
-        # State. A tag comes back in the cycle after it was found to be free, so that finding out
-        # and coming back, which reaches every tag, are apart; in this cycle it is not in use any
-        # more.
-        busy    = Signal(tags)
-        free    = Signal()   # it comes back
-        which   = Signal(8)
-        late    = Signal()   # quarantine is over
-        flying  = Array(busy[i] for i in range(tags))
-        dead    = Array(expired[i] for i in range(tags))
-        in_use  = lambda tag: flying[tag] & ~(free & (which == tag))
-        failing = Signal()   # the tag that is looked at goes into quarantine
+        # State. A tag returns in the cycle after its release was found. This splits the timing
+        # path of the search and of the return, which reaches every tag. In between, `in_use`
+        # already excludes the tag.
+        busy            = Signal(tags)
+        tag_returns     = Signal()
+        returned_tag    = Signal(8)
+        quarantine_over = Signal()
+        is_busy         = Array(busy[i] for i in range(tags))
+        is_expired      = Array(expired[i] for i in range(tags))
+        in_use          = lambda tag: is_busy[tag] & ~(tag_returns & (returned_tag == tag))
+        failing         = Signal()   # the scanned tag goes into quarantine now
         self.comb += [
             self.known.eq(in_use(self.answered) & (self.answered < tags)),
-            self.live.eq(self.known & ~dead[self.answered]),
+            self.live.eq(self.known & ~is_expired[self.answered]),
         ]
         self.sync += [
-            free.eq((self.release & self.known) | late),
-            which.eq(Mux(self.release, self.answered, scan)),
+            tag_returns.eq((self.release & self.known) | quarantine_over),
+            returned_tag.eq(Mux(self.release, self.answered, scan)),
         ]
         for i in range(tags):
             self.sync += [
@@ -105,16 +102,17 @@ class Tags(LiteXModule):
                 If((self.expire & (scan == i)) | (self.fail & self.live & (self.answered == i)),
                     expired[i].eq(1)
                 ),
-                If(free & (which == i),
+                If(tag_returns & (returned_tag == i),
                     busy[i].eq(0),
                     expired[i].eq(0)
                 )
             ]
 
-        # Free tags: those that every host takes, and those for hosts that enable extended tags.
-        low    = min(tags, base)
-        every  = 2**tags - 1
-        self.sync += self.exhausted.eq(Mux(self.extended, expired == every, expired[:low] == 2**low - 1))
+        # Free tags: one FIFO for the tags of every host, one for extended tags.
+        low      = min(tags, base)
+        all_tags = 2**tags - 1
+        self.sync += self.exhausted.eq(
+            Mux(self.extended, expired == all_tags, expired[:low] == 2**low - 1))
         groups = [(0, low)] + ([(low, tags - low)] if tags > low else [])
         fifos  = []
         for first, count in groups:
@@ -123,18 +121,18 @@ class Tags(LiteXModule):
             fresh = Signal()
             self.submodules += fifo
             fifos.append(fifo)
-            mine = (which >= low) if first else (which < low)
+            of_group = (returned_tag >= low) if first else (returned_tag < low)
             self.comb += [
-                fresh.eq(settled & (fill != count) & ~free),
-                fifo.sink.valid.eq((free & mine) | fresh),
-                fifo.sink.tag.eq(Mux(free, which, first + fill)),
+                fresh.eq(settled & (fill != count) & ~tag_returns),
+                fifo.sink.valid.eq((tag_returns & of_group) | fresh),
+                fifo.sink.tag.eq(Mux(tag_returns, returned_tag, first + fill)),
             ]
             self.sync += If(fresh, fill.eq(fill + 1))
         if len(fifos) == 2:
-            above = fifos[1].source
+            extended_tags = fifos[1].source
             self.comb += [
                 If(self.extended & ~fifos[0].source.valid,
-                    above.connect(source)
+                    extended_tags.connect(source)
                 ).Else(
                     fifos[0].source.connect(source)
                 )
@@ -142,17 +140,17 @@ class Tags(LiteXModule):
         else:
             self.comb += fifos[0].source.connect(source)
 
-        # Ages, one tag after the other. The stamp read belongs to a request in flight only if the
-        # tag was busy by then and has not come back since.
+        # Ages, one tag after the other. The stamp that was read is valid only if the tag was busy
+        # then, and has not returned since.
         stamps = Memory(len(now), max(tags, 2))
         stamp  = stamps.get_port(write_capable=True)
         look   = stamps.get_port(mode=READ_FIRST)
         self.specials += stamps, stamp, look
-        age     = Signal(len(now))
-        watched = Signal()
-        gone    = Signal()  # into quarantine
-        due     = Signal()  # its time is over
-        over    = Signal()  # and that of its quarantine
+        age              = Signal(len(now))
+        watched          = Signal()
+        in_quarantine    = Signal()
+        timed_out        = Signal()
+        quarantine_ended = Signal()
         self.comb += [
             stamp.adr.eq(source.tag),
             stamp.dat_w.eq(now),
@@ -161,26 +159,25 @@ class Tags(LiteXModule):
             age.eq(now - look.dat_r),
             self.expire_tag.eq(scan),
         ]
-        # A tag that fails while it is looked at is looked at again a round later, as one in
-        # quarantine.
+        # If a tag fails while it is scanned, the next round scans it as a tag in quarantine.
         self.comb += failing.eq(self.fail & self.live & (self.answered == scan))
-        self.sync += If((free & (which == scan)) | failing, watched.eq(0))
+        self.sync += If((tag_returns & (returned_tag == scan)) | failing, watched.eq(0))
         self.fsm = fsm = FSM(reset_state="LOOK")
         fsm.act("LOOK",
             NextValue(watched, in_use(scan) & ~failing),
-            NextValue(gone, dead[scan]),
+            NextValue(in_quarantine, is_expired[scan]),
             NextState("COMPARE")
         )
         fsm.act("COMPARE",
-            NextValue(due, age >= timeout_rounds),
-            NextValue(over, age >= quarantine_rounds),
+            NextValue(timed_out, age >= timeout_rounds),
+            NextValue(quarantine_ended, age >= quarantine_rounds),
             NextState("JUDGE")
         )
         fsm.act("JUDGE",
             If(~(self.release | self.fail),
-                If(watched & ~(free & (which == scan)),
-                    self.expire.eq(due & ~gone),
-                    late.eq(over & gone),
+                If(watched & ~(tag_returns & (returned_tag == scan)),
+                    self.expire.eq(timed_out & ~in_quarantine),
+                    quarantine_over.eq(quarantine_ended & in_quarantine),
                 ),
                 NextValue(scan, scan + 1),
                 If(scan == tags - 1,

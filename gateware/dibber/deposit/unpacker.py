@@ -1,4 +1,4 @@
-"""From dense lines to lines in which the bytes lie where their addresses put them."""
+"""Unpacking: dense lines become lines with each byte in the lane of its address."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -16,38 +16,41 @@ from dibber.common.places import Skid
 # Layouts ------------------------------------------------------------------------------------------
 
 def take_layout(data_width, param_layout):
-    """An order for the next `count` bytes, to lie from lane `lane` on.
+    """An order for the next `count` bytes; the first one goes to lane `lane`.
 
-    `last`: the packet's other lines are passed over, its last one included. With `count` 0 that is
-    all.
+    `last`: skip the rest of the packet, including its last line. With `count` 0 nothing else is
+    done.
     """
-    return stream.EndpointDescription([("lane", log2_int(data_width//8)), ("count", 5)], param_layout)
+    return stream.EndpointDescription(
+        [("lane", log2_int(data_width//8)), ("count", 5)], param_layout)
 
 # Unpacker -----------------------------------------------------------------------------------------
 
 class Unpacker(LiteXModule):
-    """Take bytes from packets of dense lines, any number up to a line at a time.
+    """Take bytes from packets of dense lines; each order takes up to one line.
 
-    The bytes of an order may come from two lines, so the line that is used up and the one behind it
-    are both at hand. An order waits until its bytes are there.
+    The bytes of an order may come from two lines, so two lines are held: the current and the next.
+    An order waits until its bytes are here.
+
+    Example at 64 bits: orders (lane 6, count 2) and (lane 0, count 8) write bytes 0-1 and 2-9 of
+    the packet to two lines of memory.
 
     Parameters
     ----------
     data_width   : 64 or 128
-    param_layout : what goes along with an order to its line
+    param_layout : fields that go from an order to its line
 
     Attributes
     ----------
-    sink   : Endpoint(payload_layout), in    whoever orders does not order bytes of lines with
-             `error`
+    sink   : Endpoint(payload_layout), in    bytes of lines with `error` must not be ordered
     orders : Endpoint(take_layout), in
-    source : Endpoint([("dat", data_width)], param_layout), out    a line for each order with bytes
+    source : Endpoint([("dat", data_width)], param_layout), out    one line for each order with
+             bytes
 
-    Cycles: an order a cycle; 2 from order to line; one more for each line that is passed over.
+    Cycles: one order a cycle; 2 from order to line; one more for each skipped line.
     """
     def __init__(self, data_width, param_layout):
-        # Whether an order is carried out is heard a cycle later, by who orders and by who has the
-        # lines.
+        # Skid buffers: both inputs see a stall one cycle later.
         self.lines   = lines   = Skid(payload_layout(data_width))
         self.ordered = ordered = Skid(take_layout(data_width, param_layout))
         self.sink    = lines.sink
@@ -62,29 +65,30 @@ class Unpacker(LiteXModule):
         sink   = lines.source
         orders = ordered.source
 
-        # The line at hand, `used` bytes of it taken.
-        valid = Signal()
-        final = Signal()
-        line  = Signal(data_width)
-        used  = Signal(bits)
-        end   = Signal(bits + 1)
+        # The current line; `bytes_used` of its bytes are taken.
+        valid      = Signal()
+        final      = Signal()
+        line       = Signal(data_width)
+        bytes_used = Signal(bits)
+        end_lane   = Signal(bits + 1)
 
-        # Order: each lane comes from the line at hand, or from the next where that is used up.
-        ready   = Signal()  # the pipeline takes a line
-        take    = Signal()
-        discard = Signal()  # the rest of the packet
-        second  = Signal()
-        shift   = Signal()
-        mixed   = stream.Endpoint(stream.EndpointDescription([("dat", data_width), ("by", bits)], param_layout))
+        # Order: a lane comes from the current line, or from the next one where that is used up.
+        ready      = Signal()  # the pipeline takes a line
+        take       = Signal()
+        discard    = Signal()  # the rest of the packet
+        needs_next = Signal()
+        shift      = Signal()
+        merged     = stream.Endpoint(
+            stream.EndpointDescription([("dat", data_width), ("by", bits)], param_layout))
         self.comb += [
-            end.eq(used + orders.count),
-            second.eq(end > lanes),
-            take.eq(orders.valid & valid & ~discard & (~second | sink.valid) & ready),
+            end_lane.eq(bytes_used + orders.count),
+            needs_next.eq(end_lane > lanes),
+            take.eq(orders.valid & valid & ~discard & (~needs_next | sink.valid) & ready),
             orders.ready.eq(take),
-            ready.eq(~mixed.valid | mixed.ready),
-            # The next line moves up when this one is used up, or is of no use any more.
-            # A packet's last line stays until it is told so, even with no byte left.
-            shift.eq(~valid | discard | (take & (((end >= lanes) & ~final) | orders.last))),
+            ready.eq(~merged.valid | merged.ready),
+            # Go to the next line when this one is used up or skipped. The last line of a packet
+            # stays until an order with `last`, even if no byte of it is left.
+            shift.eq(~valid | discard | (take & (((end_lane >= lanes) & ~final) | orders.last))),
             sink.ready.eq(shift),
         ]
         self.sync += [
@@ -95,25 +99,27 @@ class Unpacker(LiteXModule):
                 final.eq(sink.last),
             ),
             If(take,
-                used.eq(end),
+                bytes_used.eq(end_lane),
                 If(orders.last,
-                    used.eq(0),
+                    bytes_used.eq(0),
                     discard.eq(~final),
                 )
             ),
             If(ready,
-                mixed.valid.eq(take & (orders.count != 0)),
-                *[mixed.dat[8*i:8*i + 8].eq(Mux(used > i, sink.dat[8*i:8*i + 8], line[8*i:8*i + 8]))
+                merged.valid.eq(take & (orders.count != 0)),
+                *[
+                    merged.dat[8*i:8*i + 8].eq(
+                        Mux(bytes_used > i, sink.dat[8*i:8*i + 8], line[8*i:8*i + 8]))
                     for i in range(lanes)],
-                mixed.by.eq(orders.lane - used),
-                mixed.param.eq(orders.param),
+                merged.by.eq(orders.lane - bytes_used),
+                merged.param.eq(orders.param),
             )
         ]
 
-        # Turn.
-        self.comb += mixed.ready.eq(~source.valid | source.ready)
-        self.sync += If(mixed.ready,
-            source.valid.eq(mixed.valid),
-            source.dat.eq(rotate(mixed.dat, mixed.by)),
-            source.param.eq(mixed.param),
+        # Rotation.
+        self.comb += merged.ready.eq(~source.valid | source.ready)
+        self.sync += If(merged.ready,
+            source.valid.eq(merged.valid),
+            source.dat.eq(rotate(merged.dat, merged.by)),
+            source.param.eq(merged.param),
         )

@@ -1,4 +1,4 @@
-"""From a strided descriptor to a sequence of (address, length) pieces."""
+"""Walk a strided descriptor: a sequence of (address, length) pieces."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,45 +15,47 @@ from dibber.deposit.skip import Skip, start_layout
 # Nest ---------------------------------------------------------------------------------------------
 
 def left_bits(address_bits):
-    """Of the distance to the region's end: a bit more than a length has, for all that is more."""
+    """Width of the distance to `high`: one bit above a 32-bit length stands for all larger ones."""
     return min(address_bits, 33)
 
 def run_layout(address_bits=64):
-    """A block of the walk, or the part of it that belongs to the transfer.
+    """A run: a block of the walk, or the part of it that belongs to the transfer.
 
-    `joined`: it lies right behind the former one, of the same walk. `inside`: it starts within the
-    bounds, and then `left` bytes are there up to `high`, or 2**32 and more: what is above bit 31 is
-    bit 32. `fault`: of a walk that ends here, as in `piece_layout`. `room` is the distance to the
-    next multiple of `max_piece`, `whole` the longest piece that may start here.
+    joined : the run continues the previous one without a gap
+    inside : the run starts within [`low`, `high`]
+    left   : bytes from its start to `high`; bit 32 stands for all distances of 2**32 and more
+    fault  : the walk ends here with this fault, as in `piece_layout`
+    room   : bytes from its start to the next multiple of `max_piece`
+    whole  : bytes of the longest piece that may start here
     """
     return stream.EndpointDescription(
-        [("address", address_bits), ("length", 32), ("joined", 1), ("inside", 1), ("fault", FAULT_BITS), ("left", left_bits(address_bits)),
-         ("room", 13), ("whole", 13)])
+        [("address", address_bits), ("length", 32), ("joined", 1), ("inside", 1),
+         ("fault", FAULT_BITS), ("left", left_bits(address_bits)), ("room", 13), ("whole", 13)])
 
 
 class Nest(LiteXModule):
     """The loop nest: one run a cycle, innermost level first, 2 cycles from sink to source.
 
-    All three next addresses are added up at once and the counters pick one, so there is one adder
-    and one multiplexer in the loop, and no multiplication. With a list the base of level 2 is
-    given; the nest waits for it.
+    The next addresses of all three levels are added in parallel, and the counters select one. So
+    the loop has one adder and one multiplexer, and no multiplication. With an index list the bases
+    of level 2 come from outside, and the nest waits for each.
 
-    Whether a run is taken depends on its splitting, and moves all of the state here. So it is heard
-    a cycle later: the run that was not taken is held, and the next one waits behind it.
+    `source.ready` is late, and would move all of the state here. So `held` is a skid buffer: it
+    keeps a run that was not taken, because the nest sees the stall one cycle later.
 
     Parameters
     ----------
-    address_bits : that addresses and their sums have
+    address_bits : width of addresses and their sums, 64 or 32
 
     Attributes
     ----------
     sink      : Endpoint(start_layout), in
-    base      : Endpoint(list_base_layout), in
-    listed    : Signal(), out     a walk with a list is in here
+    base      : Endpoint(list_base_layout), in    next base of level 2
+    listed    : Signal(), out     the nest holds a walk with a list
     source    : Endpoint(run_layout), out    `last` on the last run of a walk
     max_piece : Signal(13), in    bytes, a power of two
-    cancel    : Signal(), in      forget the walk that the run at `source` belongs to; with
-                `source.ready`
+    cancel    : Signal(), in      drop the rest of the walk whose run is at `source`; `source.ready`
+                must be set too
     """
     def __init__(self, address_bits=64):
         self.sink      = sink   = stream.Endpoint(start_layout(address_bits))
@@ -65,40 +67,41 @@ class Nest(LiteXModule):
 
         # # #
 
-        valid  = Signal()
-        state  = Record([(n, w) for n, w in start_layout(address_bits).payload_layout])
-        joined = Signal()
-        final  = Signal()  # length <= run, known before what it moves
-        beyond = Signal(33)
-        move   = Signal()
-        forget = Signal()
-        run    = stream.Endpoint(run_layout(address_bits))
-        held   = stream.Endpoint(run_layout(address_bits))
-        fields = [name for name, _ in run_layout(address_bits).payload_layout] + ["last"]
-        waits  = Signal()  # for the list, before it shows the run that is before that
-        go     = Signal()
-        # `run` is not valid or moves on: not both of it and `held` are valid
+        valid         = Signal()
+        state         = Record([(n, w) for n, w in start_layout(address_bits).payload_layout])
+        joined        = Signal()
+        final         = Signal()  # this run ends the transfer; compared one run ahead
+        next_two_runs = Signal(33)
+        move          = Signal()
+        forget        = Signal()
+        run           = stream.Endpoint(run_layout(address_bits))
+        held          = stream.Endpoint(run_layout(address_bits))
+        fields        = [name for name, _ in run_layout(address_bits).payload_layout] + ["last"]
+        needs_base    = Signal()  # the next run starts at a base of the list
+        go            = Signal()
+        # `run` may be loaded: it is empty or moves on. `run` and `held` are never both valid.
         free   = Signal(reset=1)
         self.comb += [
             self.listed.eq(valid & state.listed),
-            waits.eq(state.listed & state.spent & ~state.exhausted),
-            following.ready.eq(valid & waits & free),
-            # Behind the last run of a walk the nest may be in the next one already.
+            needs_base.eq(state.listed & state.spent & ~state.exhausted),
+            following.ready.eq(valid & needs_base & free),
+            # If the last run of a walk is at the output, the nest may hold the next walk already.
             forget.eq(self.cancel & ~(held.valid & held.last) & ~(run.valid & run.last)),
             source.valid.eq(held.valid | run.valid),
-            *[getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n))) for n in fields],
-            go.eq(valid & (~waits | following.valid)),
+            *[
+                getattr(source, n).eq(Mux(held.valid, getattr(held, n), getattr(run, n)))
+                for n in fields],
+            go.eq(valid & (~needs_base | following.valid)),
             move.eq(go & free),
-            # The last run of a walk waits for no list: the entry of its last byte is the list's
-            # last one.
-            sink.ready.eq(~valid | (final & free & ~waits)),
-            beyond.eq(state.run + state.block),
+            # After its last run a walk needs no base: the list's last entry holds the last byte.
+            sink.ready.eq(~valid | (final & free & ~needs_base)),
+            next_two_runs.eq(state.run + state.block),
         ]
 
-        # Next run: the innermost level that is not at its end steps, those below it start again.
-        base = [state.base0, state.base1, state.base2]
-        left = [state.left0, state.left1, state.left2]
-        one  = [state.count0 == 1, state.count1 == 1]
+        # Next run: the innermost unfinished level steps, and the levels below it start again.
+        base         = [state.base0, state.base1, state.base2]
+        left         = [state.left0, state.left1, state.left2]
+        count_is_one = [state.count0 == 1, state.count1 == 1]
         def begin(level, address):
             return [
                 state.address.eq(address),
@@ -114,14 +117,14 @@ class Nest(LiteXModule):
             If(move,
                 state.length.eq(state.length - state.run),
                 state.run.eq(state.block),
-                final.eq(state.length <= beyond),
+                final.eq(state.length <= next_two_runs),
                 joined.eq(0),
                 If(left[0] != 0, *step(0), joined.eq(state.joinable),
                     state.spent.eq((left[0] == 1) & (left[1] == 0))
                 ).Elif(left[1] != 0, *step(1),
-                    state.spent.eq(one[0] & (left[1] == 1))
-                ).Elif(waits, *begin(2, following.base),
-                    state.spent.eq(one[0] & one[1]),
+                    state.spent.eq(count_is_one[0] & (left[1] == 1))
+                ).Elif(needs_base, *begin(2, following.base),
+                    state.spent.eq(count_is_one[0] & count_is_one[1]),
                     state.exhausted.eq(following.last),
                     If(following.error, state.over.eq(1), state.fault.eq(FAULT_READ)),
                     *([If(following.far, state.over.eq(1))] if address_bits < 64 else [])
@@ -133,27 +136,29 @@ class Nest(LiteXModule):
                 valid.eq(1),
                 joined.eq(0),
                 final.eq(sink.length <= sink.run),
-                *[getattr(state, n).eq(getattr(sink, n)) for n, _ in start_layout(address_bits).payload_layout],
+                *[
+                    getattr(state, n).eq(getattr(sink, n))
+                    for n, _ in start_layout(address_bits).payload_layout],
             ).Elif(forget,
                 valid.eq(0)
             )
         ]
 
-        # Run: what the splitter needs is worked out here, off its loop.
-        mask  = Signal(12)
-        at    = Signal(12)
-        room  = Signal(13)
-        ahead = Signal(address_bits)
+        # Run: the values for the splitter are computed here, outside its timing loop.
+        mask         = Signal(12)
+        piece_offset = Signal(12)
+        piece_room   = Signal(13)
+        to_high      = Signal(address_bits)
         self.comb += [
-            ahead.eq(state.high - state.address),
+            to_high.eq(state.high - state.address),
             mask.eq(self.max_piece - 1),
-            at.eq(state.address[:12] & mask),
-            room.eq(self.max_piece - at),
+            piece_offset.eq(state.address[:12] & mask),
+            piece_room.eq(self.max_piece - piece_offset),
         ]
         self.sync += [
             If(~held.valid, *[getattr(held, n).eq(getattr(run, n)) for n in fields]),
             held.valid.eq(source.valid & ~source.ready),
-            # Where a walk is forgotten `source` is ready, so that `held` is not valid then.
+            # `cancel` comes with `source.ready`, so `held` is empty in the next cycle.
             free.eq(source.ready | (free & ~(go & source.valid))),
             If(free,
                 run.valid.eq(go & ~forget),
@@ -168,11 +173,14 @@ class Nest(LiteXModule):
                 run.fault.eq(state.fault),
                 run.inside.eq(
                     ~state.over & (state.address >= state.low) & (state.address <= state.high)),
-                run.left.eq(Cat(ahead[:32], ahead[32:] != 0) if address_bits > 32 else ahead),
-                run.room.eq(room),
-                # In the last stretch of a 4 KiB page a piece ends with the page. Elsewhere it has
-                # no more DWs than max_piece, those that it begins and ends in included.
-                run.whole.eq(Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece - state.address[:2])),
+                run.left.eq(Cat(to_high[:32], to_high[32:] != 0) if address_bits > 32 else to_high),
+                run.room.eq(piece_room),
+                # At the end of a 4 KiB page a piece ends with the page. Elsewhere its DWs, with
+                # the partial first and last ones, are at most `max_piece` bytes.
+                run.whole.eq(
+                    Mux(
+                        (state.address[:12] | mask) == 0xfff, piece_room,
+                        self.max_piece - state.address[:2])),
             )
         ]
 
@@ -182,17 +190,19 @@ class Walker(LiteXModule):
     """Turn a strided descriptor into pieces, one a cycle.
 
     The nest is walked innermost first. Without levels the walk is one run of `length` bytes from
-    `address` + `skip`. Blocks of the innermost level that touch (stride 0 equals block) are merged
-    into one run. A run leaves whole when its DWs are at most `max_piece` bytes and it does not
-    cross 4 KiB; otherwise it is cut at multiples of `max_piece`, so that all pieces but its first
-    are aligned.
+    `address` + `skip`. Touching blocks of the innermost level (stride 0 equals block) merge into
+    one run. A run becomes one piece if its DWs are at most `max_piece` bytes and it does not cross
+    4 KiB. Otherwise it is cut at multiples of `max_piece`, so all pieces but the first are aligned.
 
-    A piece that is not within [low, high) is replaced by an error piece, which ends the transfer;
-    so is what follows the end of a nest that is shorter than `skip` + `length`. Addresses wrap at
+    Example: max_piece 128, one run of 300 bytes from 0x1050: pieces 0x1050 (48), 0x1080 (128) and
+    0x1100 (124).
+
+    A piece outside [low, high) becomes an error piece without bytes, which ends the transfer. A
+    nest that is shorter than `skip` + `length` ends in the same way. Addresses wrap at
     2**`address_bits`.
 
-    The entries of an index list come from a `ListReader`. They are those of one walk after the
-    other, all of which it takes or drops; the next walk's set-up waits for its first one.
+    The bases of an index list come from a `ListReader`, walk by walk. The walker takes or drops all
+    bases of a walk. The set-up of the next walk waits for the first base of that walk.
 
     Parameters
     ----------
@@ -200,20 +210,19 @@ class Walker(LiteXModule):
 
     Attributes
     ----------
-    sink      : Endpoint(walk_layout), in    length at least 1; counts and block of the levels used
-                not 0
+    sink      : Endpoint(walk_layout), in    length at least 1; block and the counts of the used
+                levels not 0
     source    : Endpoint(piece_layout), out  `last` on the final piece
     order     : Endpoint(list_order_layout), out   to `ListReader.sink`
     base      : Endpoint(list_base_layout), in     from `ListReader.source`
     drop      : Signal(), out                      to `ListReader.drop`
     max_piece : Signal(13), in   bytes, a power of two from 128 to 4096 (PCIe: maximum payload or
                 read request)
-    abort     : Signal(), in     end the transfer whose pieces the consumer is taking with an error
-                piece
+    abort     : Signal(), in     end the transfer that the consumer is taking with an error piece
 
-    Cycles: 1 a piece; 5 from sink to the first piece when skip is 0, else `Skip`'s set-up more. The
-    set-up of a transfer runs while the former one is walked; with a list the last 5 cycles of it do
-    not.
+    Cycles: 1 a piece; 5 from sink to the first piece if skip is 0, otherwise plus the set-up of
+    `Skip`. The set-up of a transfer runs during the walk of the previous one. With a list, the last
+    5 cycles of the set-up wait for the end of that walk.
     """
     def __init__(self, address_bits=64):
         self.sink      = stream.Endpoint(walk_layout(address_bits))
@@ -232,27 +241,27 @@ class Walker(LiteXModule):
             self.nest.max_piece.eq(self.max_piece),
         ]
 
-        # List: whose base comes next. The set-up begins with one when all of the former walk are
-        # gone.
+        # List: bases go to the set-up or to the nest. The set-up takes the first base of a walk
+        # after all bases of the previous walk are gone.
         self.order = self.skip.order
         self.base  = base = stream.Endpoint(list_base_layout(address_bits))
-        self.drop  = Signal()
-        midst      = Signal()  # the base before was not its walk's last
+        self.drop = Signal()
+        mid_walk  = Signal()  # the previous base was not the last one of its walk
         self.comb += [
-            self.drop.eq(midst & ~self.skip.begun & ~self.nest.listed),
+            self.drop.eq(mid_walk & ~self.skip.begun & ~self.nest.listed),
             base.connect(self.skip.base, omit={"valid", "ready"}),
             base.connect(self.nest.base, omit={"valid", "ready"}),
-            self.skip.base.valid.eq(base.valid & ~midst),
-            self.nest.base.valid.eq(base.valid & midst),
-            base.ready.eq(Mux(midst, self.nest.base.ready | self.drop, self.skip.base.ready)),
+            self.skip.base.valid.eq(base.valid & ~mid_walk),
+            self.nest.base.valid.eq(base.valid & mid_walk),
+            base.ready.eq(Mux(mid_walk, self.nest.base.ready | self.drop, self.skip.base.ready)),
         ]
-        self.sync += If(base.valid & base.ready, midst.eq(~base.last))
+        self.sync += If(base.valid & base.ready, mid_walk.eq(~base.last))
 
-        # Splitter: the rest of a run, which grows while joined runs follow.
+        # Splitter: the remaining bytes of a run; joined runs add to them.
         valid   = Signal()
         address = Signal(address_bits)
         rest    = Signal(32)
-        # when less than there are, more than the transfer has
+        # Bytes to `high`. A saturated value (bit 32) exceeds the longest transfer.
         left    = Signal(left_bits(address_bits))
         inside  = Signal()
         fault   = Signal(FAULT_BITS)
@@ -260,35 +269,35 @@ class Walker(LiteXModule):
         room    = Signal(13)
         whole   = Signal(13)
 
-        closed  = Signal()  # nothing will be joined to this run any more
-        split   = Signal()
-        beyond  = Signal()
-        abort   = Signal()
-        error   = Signal()
-        free    = Signal()
-        emit    = Signal()
-        leave   = Signal()
-        drop    = Signal()  # an error piece has just left: so goes the rest of its walk
-        cancel  = Signal()
-        absorb  = Signal()
-        load    = Signal()
+        closed       = Signal()  # no other run can join this one
+        split        = Signal()
+        crosses_high = Signal()
+        abort        = Signal()
+        error        = Signal()
+        free         = Signal()
+        emit         = Signal()
+        leave        = Signal()
+        drop         = Signal()  # an error piece has just left; the rest of its walk is dropped
+        cancel       = Signal()
+        absorb       = Signal()
+        load         = Signal()
         self.comb += [
             closed.eq(final | (run.valid & ~run.joined)),
             split.eq(rest > whole),
-            # Side by side: neither comparison waits for the other.
-            beyond.eq(Mux(split, room > left, rest > left)),
-            # Once a last piece waits at the source this stage is in the next transfer.
+            # Both comparisons in parallel, then the multiplexer: the shorter path.
+            crosses_high.eq(Mux(split, room > left, rest > left)),
+            # If the last piece is at the source, this stage holds the next transfer.
             abort.eq(self.abort & ~(source.valid & source.last)),
-            error.eq(~inside | beyond | abort),
+            error.eq(~inside | crosses_high | abort),
             free.eq(~source.valid | source.ready),
             emit.eq(valid & ~drop & free & (split | closed | abort)),
             leave.eq(emit & (~split | error)),
-            # `error` is late: a run that is taken in its cycle may be of the walk that ends. If it
-            # was the walk's last one, `final` tells, and the nest is in the next walk.
+            # `drop` comes one cycle after `error`. A run taken in between may belong to the
+            # cancelled walk. If it was the walk's last run (`final`), the nest is in the next walk.
             cancel.eq(drop & ~final),
             absorb.eq(run.valid & run.joined & ~drop),
-            # A run that is not joined closes the one before it: that leaves without being told to,
-            # and waits for nobody's abort.
+            # A run that is not joined closes the previous run, which then leaves by itself: `load`
+            # need not look at `abort`.
             load.eq(run.valid & ~run.joined & ~drop & (~valid | (free & ~split))),
             self.nest.cancel.eq(cancel),
             run.ready.eq(absorb | load | cancel),
@@ -297,7 +306,7 @@ class Walker(LiteXModule):
             drop.eq(emit & error & ~final),
             If(leave | drop, valid.eq(0)),
             If(valid & free & split,
-                # The next multiple of max_piece; pieces are aligned from there on.
+                # Go to the next multiple of max_piece; pieces are aligned from there on.
                 address.eq((address | (self.max_piece - 1)) + 1),
                 left.eq(left - room),
                 room.eq(self.max_piece),
@@ -318,7 +327,7 @@ class Walker(LiteXModule):
             ),
         ]
 
-        # Piece.
+        # Output register.
         self.sync += If(free,
             source.valid.eq(emit),
             source.address.eq(address),

@@ -1,4 +1,3 @@
-"""The host side: PCIe TLPs as LitePCIe's PHY carries them, turned into lines, requests and posts.
-"""
+"""Host: PCIe transaction layer, BAR 0, MSI-X, and the host's access to the flash."""
 
 # SPDX-License-Identifier: BSD-2-Clause

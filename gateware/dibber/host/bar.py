@@ -1,4 +1,4 @@
-"""BAR 0: the windows behind it, and the engine that answers the host's reads."""
+"""BAR 0: its windows, and the engine that answers the host's reads."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,8 +17,8 @@ from dibber.interface.register_bank import line_port
 
 # Windows ------------------------------------------------------------------------------------------
 
-# name: (base, size) in bytes. Each base is a multiple of its size, a power of two of at least 4
-# KiB, so that one TLP, which cannot cross 4 KiB, lies in one window.
+# name: (base, size) in bytes. A size is a power of two, at least 4 KiB, and each base is a multiple
+# of its size. So a TLP, which cannot cross 4 KiB, lies in one window.
 def bar_windows(sram_bytes):
     """The windows of a card whose control program has `sram_bytes` of SRAM."""
     return {
@@ -31,30 +31,31 @@ def bar_windows(sram_bytes):
 # BAR Decoder --------------------------------------------------------------------------------------
 
 class BARDecoder(LiteXModule):
-    """Spread the host's writes over the windows and answer its reads.
+    """Distribute the host's writes to the windows, and answer its reads.
 
-    A write reaches its port one cycle after it came, always. A line is read in a cycle without a
-    write. Requests are answered in order. Reads of what is in no window, and requests other than
-    memory reads, get a completion with Unsupported Request.
+    A write always reaches its port one cycle after it came. A line is read in a cycle without a
+    write. Requests are answered in order. A read outside all windows, and a request that is no
+    memory read, get a completion with Unsupported Request.
 
-    A read is cut at multiples of 128 bytes: the read completion boundary of all that is not a root
-    complex (PCIe Base 3.0, 2.3.1.1), and the smallest maximum payload there is. Of the DWs asked
-    for all bytes are returned, those not enabled too (they are don't care). `be` of the port tells
-    which DWs of a line are read, so that a register next to them does not take it for its own read.
+    A read is answered in parts, cut at multiples of 128 bytes. This is the read completion boundary
+    of all devices but root complexes (PCIe Base 3.0, 2.3.1.1), and the smallest maximum payload.
+    All bytes of the requested DWs are returned, also those that are not enabled (they are don't
+    care). `be` of the port tells which DWs of a line are read, because a neighbouring register may
+    have read effects.
 
     Parameters
     ----------
     data_width : 64 or 128
     bar_size   : bytes of BAR 0
-    windows    : as bar_windows() has them
+    windows    : as returned by bar_windows()
 
     Attributes
     ----------
     writes   : Endpoint(line_layout), in       valid only
     requests : Endpoint(request_layout), in
     replies  : Endpoint(reply_layout), out     the lines of one completion come without gaps
-    ports    : dict name -> line_port(data_width); `adr` counts from the window's start. `dat_r` is
-               0 where it was not read
+    ports    : dict name -> line_port(data_width); `adr` counts from the window's start. `dat_r`
+               must be 0 in cycles without a read
 
     Cycles: 7 from a request of one line to its reply, if there is no write.
     """
@@ -72,7 +73,7 @@ class BARDecoder(LiteXModule):
         # # #
 
         # Ports ------------------------------------------------------------------------------------
-        issue    = Signal()               # a line wants to be read
+        issue    = Signal()               # a line is to be read
         read_adr = Signal(address_bits)
         read_be  = Signal(data_width//8)
         target   = Signal(address_bits)
@@ -105,13 +106,13 @@ class BARDecoder(LiteXModule):
         # Request ----------------------------------------------------------------------------------
         # PCIe Base 3.0, 2.3.1.1: byte count and lower address follow from the byte enables. A read
         # of no bytes (a flush) counts as one byte.
-        request = Record(requests.description.payload_layout)
-        offset  = Signal(offset_bits)  # DW
-        left    = Signal(11)           # DWs
-        count   = Signal(13)           # bytes
-        low     = Signal(2)
-        length  = Signal(11)
-        unused  = Signal(3)
+        request    = Record(requests.description.payload_layout)
+        offset     = Signal(offset_bits)  # DW
+        dws_left   = Signal(11)           # DWs
+        bytes_left = Signal(13)           # bytes
+        lower_bits = Signal(2)
+        length     = Signal(11)
+        unused     = Signal(3)
         self.comb += [
             length.eq(Cat(requests.length, requests.length == 0)),
             If(requests.length == 1,
@@ -126,23 +127,23 @@ class BARDecoder(LiteXModule):
         ]
 
         # Chunk ------------------------------------------------------------------------------------
-        chunk   = Signal(6)  # DWs of this completion
-        ahead   = Signal(6)  # DWs from the start of the line to be read to the chunk's end
-        first   = Signal()
-        begin   = offset[:lane_bits]
-        room    = Signal(6)
-        self.comb += room.eq(chunk_dws - offset[:5])
+        chunk           = Signal(6)  # DWs of this completion
+        dws_to_read     = Signal(6)  # DWs from the start of the line to be read to the chunk's end
+        first           = Signal()
+        first_lane      = offset[:lane_bits]
+        dws_to_boundary = Signal(6)
+        self.comb += dws_to_boundary.eq(chunk_dws - offset[:5])
         for n in range(lanes):
             self.comb += read_be[4*n:4*n + 4].eq(
-                Replicate((ahead > n) & (~first | (begin <= n)), 4))
+                Replicate((dws_to_read > n) & (~first | (first_lane <= n)), 4))
 
-        # A line arrives 3 cycles after it was issued: one to the port, two in it.
+        # A line arrives 3 cycles after its issue: one to the port, two in it.
         lines   = stream.SyncFIFO([("dat", data_width)], chunk_dws//lanes)
         self.submodules += lines
-        arrive  = Signal(3)
-        self.sync += arrive.eq(Cat(issue & ~writes.valid, arrive[:2]))
+        in_flight  = Signal(3)
+        self.sync += in_flight.eq(Cat(issue & ~writes.valid, in_flight[:2]))
         self.comb += [
-            lines.sink.valid.eq(arrive[2]),
+            lines.sink.valid.eq(in_flight[2]),
             lines.sink.dat.eq(reduce(or_, [port.dat_r for port in self.ports.values()])),
         ]
 
@@ -153,22 +154,22 @@ class BARDecoder(LiteXModule):
             replies.tag.eq(request.tag),
             replies.attr.eq(request.attr),
             replies.tc.eq(request.tc),
-            replies.count.eq(count),
-            replies.lower.eq(Cat(low, offset[:5])),
+            replies.count.eq(bytes_left),
+            replies.lower.eq(Cat(lower_bits, offset[:5])),
             replies.dat.eq(lines.source.dat),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
             requests.ready.eq(1),
             NextValue(offset, requests.offset),
-            NextValue(left, length),
+            NextValue(dws_left, length),
             If(requests.memory,
-                NextValue(count, Cat(0, 0, length) - unused),
-                NextValue(low, tlp.lowest(requests.first_be)),
+                NextValue(bytes_left, Cat(0, 0, length) - unused),
+                NextValue(lower_bits, tlp.lowest(requests.first_be)),
             ).Else(
                 # 2.2.9: any other completion has a byte count of 4 and a lower address of 0.
-                NextValue(count, 4),
-                NextValue(low, 0),
+                NextValue(bytes_left, 4),
+                NextValue(lower_bits, 0),
                 NextValue(offset, 0),
             ),
             [NextValue(getattr(request, f[0]), getattr(requests, f[0])) for f in request.layout],
@@ -187,9 +188,12 @@ class BARDecoder(LiteXModule):
             If(replies.ready, NextState("IDLE"))
         )
         fsm.act("CHUNK",
-            NextValue(chunk, Mux(left < room, left, room)),
-            NextValue(ahead, begin + Mux(left < room, left, room)),
-            NextValue(to_send, begin + Mux(left < room, left, room)),
+            NextValue(chunk, Mux(dws_left < dws_to_boundary, dws_left, dws_to_boundary)),
+            NextValue(
+                dws_to_read,
+                first_lane + Mux(dws_left < dws_to_boundary, dws_left, dws_to_boundary)),
+            NextValue(
+                to_send, first_lane + Mux(dws_left < dws_to_boundary, dws_left, dws_to_boundary)),
             NextValue(read_adr, offset[lane_bits:]),
             NextValue(first, 1),
             NextState("READ")
@@ -198,8 +202,8 @@ class BARDecoder(LiteXModule):
             issue.eq(1),
             If(~writes.valid,
                 NextValue(first, 0),
-                NextValue(ahead, ahead - lanes),
-                If(ahead <= lanes,
+                NextValue(dws_to_read, dws_to_read - lanes),
+                If(dws_to_read <= lanes,
                     NextState("ARRIVE")
                 ).Else(
                     NextValue(read_adr, read_adr + 1)
@@ -207,7 +211,7 @@ class BARDecoder(LiteXModule):
             )
         )
         fsm.act("ARRIVE",
-            If(arrive == 0, NextState("SEND"))
+            If(in_flight == 0, NextState("SEND"))
         )
         fsm.act("SEND",
             replies.valid.eq(1),
@@ -220,11 +224,11 @@ class BARDecoder(LiteXModule):
             )
         )
         fsm.act("NEXT",
-            NextValue(low, 0),
+            NextValue(lower_bits, 0),
             NextValue(offset, offset + chunk),
-            NextValue(left, left - chunk),
-            NextValue(count, count - (Cat(0, 0, chunk) - low)),
-            If(left == chunk,
+            NextValue(dws_left, dws_left - chunk),
+            NextValue(bytes_left, bytes_left - (Cat(0, 0, chunk) - lower_bits)),
+            If(dws_left == chunk,
                 NextState("IDLE")
             ).Else(
                 NextState("CHUNK")

@@ -1,4 +1,4 @@
-"""The check of completions: each must agree with what the read of its tag still owes."""
+"""Completion checker: each completion must agree with what the read of its tag still owes."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,14 +11,15 @@ from litex.soc.interconnect import stream
 from dibber.host import tlp
 from dibber.layouts import FLAW_LENGTH, FLAW_POISON, FLAW_STATUS, completion_layout, raw_completion_layout, read_layout
 
-# bytes: a completion that is not the last of its read ends at a multiple (PCIe Base 3.0, 2.3.1.1)
+# Bytes: a completion ends at a multiple of this, or at its read's end (PCIe Base 3.0, 2.3.1.1).
 BOUNDARY = 64
 
 REASONS = {
     "COMPLETION_BAD_REQUESTER" : "its requester ID is not the one that the read was sent with",
     "COMPLETION_BAD_COUNT"     : "its byte count is not what the read still owes",
     "COMPLETION_BAD_ADDRESS"   : "its lower address is not that of the next byte",
-    "COMPLETION_BAD_LENGTH"    : "its length contradicts its byte count, its payload, or the boundary where it must end",
+    "COMPLETION_BAD_LENGTH"    : "its length contradicts its byte count, its payload, or the "
+                                 "boundary where it must end",
     "COMPLETION_BAD_STATUS"    : "success without data, or data without success",
     "COMPLETION_POISONED"      : "its data are poisoned",
 }
@@ -26,29 +27,30 @@ REASONS = {
 # Completion Checker -------------------------------------------------------------------------------
 
 class CompletionChecker(LiteXModule):
-    """Stand between the host and all readers, and pass on what agrees with their reads.
+    """Check the host's completions, between the host and all readers; pass on those that are
+    correct.
 
-    For each tag the checker keeps how many bytes its read still owes, and where the next one lies.
-    A completion with data passes when its requester ID, byte count, lower address and length agree
-    with that. A completion with an error status ends its read, whatever its count and address say:
-    hosts differ there.
+    For each tag it keeps the number of bytes that its read still owes, and the address of the next
+    one. A completion with data passes if its requester ID, byte count, lower address and length
+    agree with these. A completion with an error status ends its read, whatever its count and
+    address are, because hosts differ there.
 
-    Any other completion is swallowed. In its place the reader gets one beat with an error status
-    and `failed`: the read has failed, and the reader keeps the tag in quarantine. What comes for a
-    failed read is swallowed too. When the completions that agree with the read have all come, the
-    host owes nothing more: the reader gets a last beat with an error status and without `failed`,
+    Every other completion is dropped, and the reader gets one beat with an error status and
+    `failed` instead: its read has failed, and it keeps the tag in quarantine. Later completions of
+    a failed read are dropped too. When all of its bytes have come in correct completions, the host
+    owes nothing more. Then the reader gets a last beat with an error status and without `failed`,
     which frees the tag.
 
-    What a legal host may do passes: any split at multiples of 64 bytes (a read completion boundary
-    of 64 or of 128 bytes), byte count 0 for 4096, and a modified byte count (BCM: the count is that
-    of this completion alone, PCIe Base 3.0, 2.2.9). The requester ID is that of the moment in which
-    the read was sent, because software may give the card another bus number. Attributes and traffic
-    class are not looked at: a host may set ID-based ordering in completions on its own (2.2.6.4).
+    Everything that PCIe allows passes: every split at multiples of 64 bytes (read completion
+    boundary 64 or 128), byte count 0 for 4096, and a modified byte count (BCM: the count is that of
+    this completion alone, PCIe Base 3.0, 2.2.9). The requester ID is compared with the one at the
+    time of the read, because software may change the card's bus number. Attributes and traffic
+    class are ignored: a host may set ID-based ordering in completions on its own (2.2.6.4).
 
     Parameters
     ----------
     data_width : 64 or 128
-    tags       : tags from 0 to `tags - 1` are in use; a completion for another one is unexpected
+    tags       : tags 0 to `tags` - 1 are in use; a completion for another tag is unexpected
 
     Attributes
     ----------
@@ -57,11 +59,11 @@ class CompletionChecker(LiteXModule):
     requests : Endpoint(read_layout), out     the same, to the host
     sink     : Endpoint(raw_completion_layout), in    valid only
     source   : Endpoint(completion_layout), out       valid only
-    pulses   : dict counter name -> Signal(): COMPLETION_UNEXPECTED for a completion of no read, and
-               the names in REASONS, one pulse for each read that failed
+    pulses   : dict counter name -> Signal(): COMPLETION_UNEXPECTED for a completion without a read,
+               and the names in REASONS, one pulse for each read that failed
 
-    Cycles: 0 for reads, 1 for completions. After reset no read may come for as many cycles as there
-    are tags.
+    Cycles: 0 for reads, 1 for completions. After a reset the first read must come only after as
+    many cycles as there are tags.
     """
     def __init__(self, data_width, tags=256):
         self.id       = Signal(16)
@@ -76,8 +78,7 @@ class CompletionChecker(LiteXModule):
 
         # Requests ---------------------------------------------------------------------------------
 
-        # The ID of now and the one before: a read knows by its epoch which of them it was sent
-        # with.
+        # The present ID and the previous one. A read stores the epoch of its ID.
         own    = Signal(16)
         former = Signal(16)
         epoch  = Signal()
@@ -90,19 +91,20 @@ class CompletionChecker(LiteXModule):
         ]
         self.sync += If(change, own.eq(self.id), former.eq(own), epoch.eq(~epoch))
 
-        # What was asked for is written by requests, and how far it came by completions, because
-        # distributed RAM has one write port. A tag's progress is of its present read when both have
-        # the same phase.
+        # Requests write what was asked for, and completions write the progress, because distributed
+        # RAM has one write port. The progress is valid for the present read if both have the same
+        # phase.
         depth    = max(tags, 2)
         asked    = Memory(13 + 7 + 2, depth, name="completion_asked")
         progress = Memory(13 + 7 + 2, depth, name="completion_progress")
         phases   = Memory(1, depth, name="completion_phases")
         ask, asked_of       = asked.get_port(write_capable=True), asked.get_port(async_read=True)
-        note, progress_of   = progress.get_port(write_capable=True), progress.get_port(async_read=True)
+        note        = progress.get_port(write_capable=True)
+        progress_of = progress.get_port(async_read=True)
         turn, phase_of      = phases.get_port(write_capable=True), phases.get_port(async_read=True)
         self.specials += asked, ask, asked_of, progress, note, progress_of, phases, turn, phase_of
-        # A reset leaves what was in memory. It is cleared before `Tags` hands out a tag, and
-        # nothing is owed until then.
+        # A reset does not clear the memories. They are cleared here, before `Tags` gives out a
+        # tag; nothing is owed until then.
         wiping = Signal(reset=1)
         wiped  = Signal(max=depth)
         self.sync += If(wiping, wiped.eq(wiped + 1), wiping.eq(wiped != depth - 1))
@@ -110,39 +112,44 @@ class CompletionChecker(LiteXModule):
             phase_of.adr.eq(reads.tag),
             ask.adr.eq(Mux(wiping, wiped, reads.tag)),
             ask.we.eq(sent | wiping),
-            ask.dat_w.eq(Mux(wiping, 0, Cat(reads.length, reads.address[:7], epoch ^ change, ~phase_of.dat_r))),
+            ask.dat_w.eq(
+                Mux(
+                    wiping, 0,
+                    Cat(reads.length, reads.address[:7], epoch ^ change, ~phase_of.dat_r))),
         ]
 
         # Look-up ----------------------------------------------------------------------------------
 
-        # Register 1: the line, and what its tag owes.
-        line    = stream.Endpoint(raw_completion_layout(data_width))
-        first   = Signal(reset=1)  # `line` is the first one of its completion
-        head    = Signal()
-        owed    = Signal(13)       # bytes; 0: there is no such read
-        next_   = Signal(7)        # lower address of the next byte
-        failed  = Signal()
-        phase   = Signal()
-        older   = Signal()         # the read was sent before the last change of the ID
-        renewed = Signal()         # a new read was sent with this tag during the look-up
-        aligned = Signal()         # the completion ends at a multiple of BOUNDARY
+        # Register 1: the line, and the state of its tag.
+        line         = stream.Endpoint(raw_completion_layout(data_width))
+        first        = Signal(reset=1)  # `line` is the first one of its completion
+        head         = Signal()
+        owed         = Signal(13)       # bytes; 0: there is no read with this tag
+        next_address = Signal(7)        # lower address of the next byte
+        failed       = Signal()
+        phase        = Signal()
+        older        = Signal()         # the read was sent before the last change of the ID
+        renewed      = Signal()         # a new read was sent with this tag during the look-up
+        aligned      = Signal()         # the completion ends at a multiple of BOUNDARY
         by_own, by_former = Signal(), Signal()
 
-        asked_length, asked_lower, asked_epoch, asked_phase = Signal(13), Signal(7), Signal(), Signal()
-        noted_owed, noted_next, noted_failed, noted_phase   = Signal(13), Signal(7), Signal(), Signal()
+        asked_length, asked_lower = Signal(13), Signal(7)
+        asked_epoch, asked_phase  = Signal(), Signal()
+        noted_owed, noted_next    = Signal(13), Signal(7)
+        noted_failed, noted_phase = Signal(), Signal()
         owed_then, next_then, failed_then = Signal(13), Signal(7), Signal()  # after `line`
-        within  = Signal()
-        fresh   = Signal()
-        forward = Signal()
-        noting  = Signal()
+        tag_valid   = Signal()
+        is_new_read = Signal()
+        same_tag    = Signal()
+        updates     = Signal()
         self.comb += [
             asked_of.adr.eq(sink.tag),
             progress_of.adr.eq(sink.tag),
             Cat(asked_length, asked_lower, asked_epoch, asked_phase).eq(asked_of.dat_r),
             Cat(noted_owed, noted_next, noted_failed, noted_phase).eq(progress_of.dat_r),
-            within.eq(sink.tag < tags if tags < 256 else 1),
-            fresh.eq(asked_phase != noted_phase),
-            forward.eq(noting & (line.tag == sink.tag)),
+            tag_valid.eq(sink.tag < tags if tags < 256 else 1),
+            is_new_read.eq(asked_phase != noted_phase),
+            same_tag.eq(updates & (line.tag == sink.tag)),
         ]
         self.sync += [
             line.valid.eq(sink.valid),
@@ -150,20 +157,20 @@ class CompletionChecker(LiteXModule):
             *[getattr(line, name).eq(getattr(sink, name)) for name, *_ in
                 sink.description.payload_layout + sink.description.param_layout],
             If(line.valid, first.eq(line.last)),
-            If(forward,
+            If(same_tag,
                 owed.eq(owed_then),
-                next_.eq(next_then),
+                next_address.eq(next_then),
                 failed.eq(failed_then)
-            ).Elif(fresh,
+            ).Elif(is_new_read,
                 owed.eq(asked_length),
-                next_.eq(asked_lower),
+                next_address.eq(asked_lower),
                 failed.eq(0)
             ).Else(
                 owed.eq(noted_owed),
-                next_.eq(noted_next),
+                next_address.eq(noted_next),
                 failed.eq(noted_failed)
             ),
-            If(~within | wiping, owed.eq(0)),
+            If(~tag_valid | wiping, owed.eq(0)),
             phase.eq(asked_phase),
             older.eq(asked_epoch ^ epoch ^ change),
             renewed.eq(sent & (reads.tag == sink.tag)),
@@ -174,28 +181,32 @@ class CompletionChecker(LiteXModule):
 
         # Judgement --------------------------------------------------------------------------------
 
-        known, mine, counts, follows, fits = (Signal(name=name) for name in ("known", "mine", "counts", "follows", "fits"))
-        whole   = Signal()   # all that was owed
-        agrees  = Signal()
-        refused = Signal()   # the host says that there are no data
-        fails   = Signal()
+        known, requester_ok, count_ok, address_ok, length_ok = (
+            Signal(name=name) for name in ("known", "mine", "counts", "follows", "fits"))
+        is_complete = Signal()   # the completion has all bytes that were owed
+        agrees      = Signal()
+        refused     = Signal()   # the host says that there are no data
+        fails       = Signal()
         self.comb += [
             head.eq(line.valid & first),
             known.eq((owed != 0) & ~renewed & ~(sent & (reads.tag == line.tag))),
-            mine.eq(Mux(older, by_former, by_own)),
-            whole.eq(line.bytes == owed),
-            counts.eq(Mux(line.modified, line.count == line.bytes, line.count == owed)),
-            follows.eq(line.lower == next_),
-            fits.eq(whole | (aligned & (line.bytes < owed))),
-            agrees.eq((line.flaw == 0) & (line.status == tlp.STATUS_SUCCESS) & mine & counts & follows & fits),
-            refused.eq((line.flaw == 0) & (line.status != tlp.STATUS_SUCCESS) & mine),
+            requester_ok.eq(Mux(older, by_former, by_own)),
+            is_complete.eq(line.bytes == owed),
+            count_ok.eq(Mux(line.modified, line.count == line.bytes, line.count == owed)),
+            address_ok.eq(line.lower == next_address),
+            length_ok.eq(is_complete | (aligned & (line.bytes < owed))),
+            agrees.eq(
+                (line.flaw == 0) & (
+                    line.status == tlp.STATUS_SUCCESS) & requester_ok & count_ok & address_ok &
+                length_ok),
+            refused.eq((line.flaw == 0) & (line.status != tlp.STATUS_SUCCESS) & requester_ok),
             fails.eq(head & known & ~failed & ~agrees & ~refused),
         ]
 
-        # What the read owes then.
+        # The read's state after this completion.
         self.comb += [
             owed_then.eq(owed),
-            next_then.eq(next_),
+            next_then.eq(next_address),
             failed_then.eq(failed | fails),
             If(agrees,
                 owed_then.eq(owed - line.bytes),
@@ -203,9 +214,9 @@ class CompletionChecker(LiteXModule):
             ).Elif(refused & ~failed,
                 owed_then.eq(0)
             ),
-            noting.eq(head & known),
+            updates.eq(head & known),
             note.adr.eq(Mux(wiping, wiped, line.tag)),
-            note.we.eq(noting | wiping),
+            note.we.eq(updates | wiping),
             note.dat_w.eq(Mux(wiping, 0, Cat(owed_then, next_then, failed_then, phase))),
             turn.adr.eq(note.adr),
             turn.we.eq(note.we),
@@ -214,24 +225,27 @@ class CompletionChecker(LiteXModule):
 
         # Output -----------------------------------------------------------------------------------
 
-        passing = Signal()   # the completion whose first line has passed
-        held    = Signal(13)
-        passes  = Signal()
-        closes  = Signal()   # a failed read owes nothing more
+        passing   = Signal()   # the completion's first line has passed
+        owed_held = Signal(13)
+        passes    = Signal()
+        closes    = Signal()   # a failed read owes nothing more
         self.comb += [
             passes.eq(known & ~failed & (agrees | refused)),
-            closes.eq(head & known & failed & agrees & whole),
-            line.connect(source, omit={"valid", "ready", "last", "count", "status", "requester", "modified", "flaw"}),
+            closes.eq(head & known & failed & agrees & is_complete),
+            line.connect(
+                source,
+                omit={
+                    "valid", "ready", "last", "count", "status", "requester", "modified", "flaw"}),
             source.valid.eq(line.valid & Mux(first, passes | fails | closes, passing)),
             source.last.eq(line.last | fails | closes),
             source.status.eq(Mux(fails | closes, tlp.STATUS_UNSUPPORTED, line.status)),
-            source.count.eq(Mux(first, owed, held)),
+            source.count.eq(Mux(first, owed, owed_held)),
             source.failed.eq(fails),
         ]
         self.sync += [
             If(head,
                 passing.eq(passes),
-                held.eq(owed)
+                owed_held.eq(owed)
             )
         ]
 
@@ -245,11 +259,11 @@ class CompletionChecker(LiteXModule):
                 reason["COMPLETION_BAD_STATUS"].eq(1)
             ).Elif(line.flaw == FLAW_LENGTH,
                 reason["COMPLETION_BAD_LENGTH"].eq(1)
-            ).Elif(~mine,
+            ).Elif(~requester_ok,
                 reason["COMPLETION_BAD_REQUESTER"].eq(1)
-            ).Elif(~counts,
+            ).Elif(~count_ok,
                 reason["COMPLETION_BAD_COUNT"].eq(1)
-            ).Elif(~follows,
+            ).Elif(~address_ok,
                 reason["COMPLETION_BAD_ADDRESS"].eq(1)
             ).Else(
                 reason["COMPLETION_BAD_LENGTH"].eq(1)

@@ -1,4 +1,4 @@
-"""The host's way to the flash that the FPGA is configured from."""
+"""The host's access to the flash from which the FPGA is configured."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,14 +14,15 @@ from dibber.interface.description import C
 from dibber.interface.register_bank import line_port
 
 READING = (0x03, 0x13, 0x05, 0x9f, 0xff)  # commands that change nothing, and are sent while locked
-# below any flash's slowest read, and what a board's wires do in half a period
+# Below the slowest read clock of any flash, and slow enough for a board's wires.
 SPI_HZ  = 8e6
 
 # Pads ---------------------------------------------------------------------------------------------
 
 def flash_pads(spi_hz=SPI_HZ):
-    """Of a serial flash, mode 0, with a clock of at most `spi_hz`. What drives the FPGA's pins by
-    them: phy/flash.py.
+    """Pads of a serial flash, SPI mode 0, with a clock of at most `spi_hz`.
+
+    phy/flash.py connects them to the FPGA's pins.
     """
     pads = Record([("cs_n", 1), ("clk", 1), ("mosi", 1), ("miso", 1)])
     pads.spi_hz = spi_hz
@@ -30,12 +31,12 @@ def flash_pads(spi_hz=SPI_HZ):
 # Flash Port ---------------------------------------------------------------------------------------
 
 class FlashPort(LiteXModule):
-    """One transfer at a time: a command, then bytes of a buffer, with the flash selected all the
-    while.
+    """One SPI transfer at a time: a command, then bytes of a buffer, with the flash selected
+    throughout.
 
-    The host writes one memory and reads another, so its accesses never wait for the flash. A
-    transfer ends by itself, after 330 µs for a page at 8 MHz, and after 1.3 ms whatever
-    FLASH_TRANSFER says. One under way is not begun anew.
+    The host writes one memory and reads another one, so its accesses never wait for the flash. A
+    transfer ends by itself: after 330 µs for a page at 8 MHz, and after at most 1.3 ms, whatever
+    FLASH_TRANSFER says. A `strobe` during a transfer is ignored.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class FlashPort(LiteXModule):
 
     Attributes
     ----------
-    port     : line_port(data_width), from HOST_BASE; `dat_r` is 0 where FLASH_BUFFER is not asked
+    port     : line_port(data_width), from HOST_BASE; `dat_r` is 0 unless FLASH_BUFFER is read
     transfer : Record, in    the fields of FLASH_TRANSFER; `strobe` for one cycle
     unlock   : Record, in    FLASH_UNLOCK: `key`; `strobe` for one cycle
     status   : Record, out   the fields of FLASH_STATUS
@@ -57,7 +58,8 @@ class FlashPort(LiteXModule):
         self.port     = port     = line_port(data_width)
         self.transfer = transfer = Record([("strobe", 1), ("command", 8), ("bytes", 10)])
         self.unlock   = unlock   = Record([("strobe", 1), ("key", 32)])
-        self.status   = status   = Record([("busy", 1), ("unlocked", 1), ("refused", 1), ("last", 8)])
+        self.status   = status   = Record(
+            [("busy", 1), ("unlocked", 1), ("refused", 1), ("last", 8)])
 
         # # #
 
@@ -65,17 +67,17 @@ class FlashPort(LiteXModule):
 
         lanes   = data_width//8
         lines   = C.FLASH_BYTES//lanes
-        # What is read of a line in the cycle in which it is written is nobody's concern: it is busy
-        # then.
-        to_send = Memory(data_width, lines, name="block_to_flash")
-        came    = Memory(data_width, lines, name="block_from_flash")
-        write   = to_send.get_port(write_capable=True, we_granularity=8)
-        fetch   = to_send.get_port(mode=READ_FIRST)
-        store   = came.get_port(write_capable=True, we_granularity=8)
-        read    = came.get_port(mode=READ_FIRST)
-        self.specials += to_send, came, write, fetch, store, read
-        hit     = Signal()
-        show    = Signal()
+        # A line that is read in the cycle of its write may return anything; the port is busy with a
+        # transfer then.
+        to_send    = Memory(data_width, lines, name="block_to_flash")
+        from_flash = Memory(data_width, lines, name="block_from_flash")
+        write      = to_send.get_port(write_capable=True, we_granularity=8)
+        fetch      = to_send.get_port(mode=READ_FIRST)
+        store      = from_flash.get_port(write_capable=True, we_granularity=8)
+        read       = from_flash.get_port(mode=READ_FIRST)
+        self.specials += to_send, from_flash, write, fetch, store, read
+        hit         = Signal()
+        read_buffer = Signal()
         self.comb += [
             hit.eq(port.adr[log2_int(lines):] == C.FLASH_BUFFER//C.FLASH_BYTES),
             write.adr.eq(port.adr),
@@ -84,22 +86,23 @@ class FlashPort(LiteXModule):
             read.adr.eq(port.adr),
         ]
         self.sync += [
-            show.eq(port.re & hit),
+            read_buffer.eq(port.re & hit),
             port.dat_r.eq(0),
-            If(show, port.dat_r.eq(read.dat_r)),
+            If(read_buffer, port.dat_r.eq(read.dat_r)),
         ]
 
         # Transfer ---------------------------------------------------------------------------------
 
         self.spi = spi = SPIMaster(None, 8, clock_hz, pads.spi_hz, with_csr=False)
-        index    = Signal(10)  # all ones: the command
-        end      = Signal(10)
-        lane     = index[:log2_int(lanes)]
-        line     = index[log2_int(lanes):log2_int(C.FLASH_BYTES)]
-        allowed  = Signal()
-        cs       = Signal()
+        index   = Signal(10)  # of the byte; all ones: the command
+        end     = Signal(10)
+        lane    = index[:log2_int(lanes)]
+        line    = index[log2_int(lanes):log2_int(C.FLASH_BYTES)]
+        allowed = Signal()
+        cs      = Signal()
         self.comb += [
-            allowed.eq(status.unlocked | (Cat(*[transfer.command == code for code in READING]) != 0)),
+            allowed.eq(
+                status.unlocked | (Cat(*[transfer.command == code for code in READING]) != 0)),
             fetch.adr.eq(line),
             store.adr.eq(line),
             store.dat_w.eq(Replicate(spi.miso, lanes)),
@@ -114,7 +117,8 @@ class FlashPort(LiteXModule):
         ]
         self.sync += [
             If(unlock.strobe, status.unlocked.eq(unlock.key == C.FLASH_KEY)),
-            # Not the master's: it would select the flash for a cycle before it is told anything.
+            # The chip select of SPIMaster is not used: it would select the flash one cycle before
+            # the first transfer.
             pads.cs_n.eq(~cs),
         ]
         pads.cs_n.reset = 1
@@ -125,7 +129,7 @@ class FlashPort(LiteXModule):
             If(transfer.strobe,
                 NextValue(status.refused, ~allowed),
                 NextValue(end, transfer.bytes),
-                # The command that was looked at: the next cycle may have another one.
+                # The command is sampled in this cycle; it may change in the next one.
                 If(allowed,
                     spi.start.eq(1),
                     NextState("SEND")
@@ -136,8 +140,8 @@ class FlashPort(LiteXModule):
             cs.eq(1),
             If(spi.done, NextState("STORE"))
         )
-        # What came with the command goes into the buffer's last place, which a transfer that uses
-        # it writes later.
+        # The byte that comes during the command is stored in the buffer's last place. A transfer
+        # that uses this place writes it again later.
         fsm.act("STORE",
             cs.eq(1),
             Case(lane, {n: store.we.eq(1 << n) for n in range(lanes)}),

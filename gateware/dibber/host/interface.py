@@ -18,17 +18,16 @@ from dibber.interface import C
 # Host Interface -----------------------------------------------------------------------------------
 
 class HostInterface(LiteXModule):
-    """All that stands between a LitePCIe PHY and the rest of the card.
+    """Everything between a LitePCIe PHY and the rest of the card.
 
     Parameters
     ----------
     phy        : a LitePCIe PHY. Used are `sink`, `source`, `data_width`, `endianness`,
-                 `qword_aligned`, `id`, `bar0_size`, `max_payload_size`, `max_request_size`, and
-                 `msix_enable` (Signal) if it has one: without, only the table's mask bits hold
-                 interrupts back. `bus_master` (Signal) if it has one: while it is 0 no request
-                 leaves, see BusMaster
-    data_width : 64 or 128, that of the PHY
-    sram_bytes : of the control program's SRAM, which the host has a window on
+                 `qword_aligned`, `id`, `bar0_size`, `max_payload_size` and `max_request_size`.
+                 Optional are `msix_enable` (Signal; without it only the mask bits hold interrupts
+                 back) and `bus_master` (Signal; while it is 0 no request leaves, see BusMaster)
+    data_width : 64 or 128, as the PHY's
+    sram_bytes : size of the control program's SRAM, which is a window of BAR 0
     address_bits : see PostWriter
     patience   : see BusMaster
 
@@ -42,15 +41,15 @@ class HostInterface(LiteXModule):
                   ignored
     posts       : Endpoint(post_layout), in          queue entries and interrupts
     open        : Record(vector_open_layout), in     a queue was opened with this vector
-    halted      : Signal, in                         one cycle: the control program was halted,
-                  which raises those
+    halted      : Signal, in                         one cycle: the control program was halted;
+                  raises the vectors of all open queues
     ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"
     counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
-    max_payload : Signal(16), out                    bytes that a write may have
-    max_request : Signal(16), out                    bytes that a read may ask for
+    max_payload : Signal(16), out                    largest write, in bytes
+    max_request : Signal(16), out                    largest read, in bytes
     running     : Signal, in                         the control program runs
-    enable, discard, lost : Signal, out              see BusMaster; `enable` is 1 where the PHY has
-                            no such bit
+    enable, discard, lost : Signal, out              see BusMaster; `enable` is 1 if the PHY has no
+                  `bus_master`
     """
     def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23):
         assert phy.data_width == data_width
@@ -115,5 +114,5 @@ class HostInterface(LiteXModule):
                 transmitter.enable.eq(self.enable),
                 transmitter.discard.eq(self.discard),
             ]
-        # A message is a request, too: its vector stays pending until it may leave.
+        # An MSI-X message is a request, too: its vector stays pending until requests may leave.
         self.comb += msix.enable.eq(self.enable & getattr(phy, "msix_enable", 1))

@@ -1,4 +1,4 @@
-"""Queue entries for host memory, and the interrupts behind them."""
+"""Queue entries for host memory, and the MSI-X interrupts after them."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,16 +18,15 @@ def vector_open_layout():
     return [("strobe", 1), ("vector", log2_int(C.VECTORS))]
 
 class PostWriter(LiteXModule):
-    """Write queue entries to host memory and raise interrupts behind them.
+    """Write queue entries to host memory and raise their interrupts.
 
-    A post is one 32-byte write; its interrupt, if it has one, is the write that follows. An
-    interrupt whose vector is masked, or that comes while MSI-X is off, sets the vector's pending
-    bit and is sent when it may be. A vector that the table does not have raises nothing.
+    A post is one 32-byte write; its interrupt, if any, is the next write. If the vector is masked,
+    or MSI-X is disabled, the vector's pending bit is set instead, and the interrupt is sent later.
+    A vector beyond the table raises no interrupt. With narrow addresses, neither does a vector
+    whose message address is beyond the card's addresses.
 
-    Where addresses are narrow, one whose message would go elsewhere raises nothing either.
-
-    A halt of the control program raises each vector that was opened since the last one, once:
-    whoever sleeps on it learns of that from nobody else. It waits for nothing here.
+    A halt of the control program raises each vector that was opened since the last halt, once. A
+    process that sleeps on a vector would not notice the halt otherwise. A halt waits for no post.
 
     Parameters
     ----------
@@ -39,21 +38,21 @@ class PostWriter(LiteXModule):
     sink        : Endpoint(post_layout), in      `address` is a multiple of 32
     source      : Endpoint(write_layout), out
     port        : line_port(data_width)          see MSIXTable
-    enable      : Signal, in                     MSI-X Enable of the function; 1 where nothing
-                  drives it
+    enable      : Signal, in                     MSI-X Enable of the function; 1 if not driven
     open        : Record(vector_open_layout), in a queue was opened with this vector
     halted      : Signal, in                     one cycle: the control program was halted
-    posted      : Signal, out                    pulses for each entry sent
-    interrupted : Signal, out                    pulses for each message sent
+    posted      : Signal, out                    one pulse for each entry sent
+    interrupted : Signal, out                    one pulse for each message sent
 
-    Cycles: 1 to the source; 4 a post with 64 bits, 2 with 128; with an interrupt 5 or 3 more, and
-    those in which the host is at the table. What was held back follows 1 later than it may.
+    Cycles: 1 to the source; 4 for a post at 64 bits, 2 at 128; an interrupt takes 5 or 3 more, plus
+    the cycles in which the host accesses the table. A held-back interrupt is sent 1 cycle after its
+    release.
     """
     def __init__(self, data_width, address_bits=64):
         entry_lines = 128//data_width
         post_lines  = 256//data_width
         self.table  = table = MSIXTable(data_width)
-        # One that waits is enough: the next one is made meanwhile.
+        # One waiting post is enough: the next one is made meanwhile.
         self.pipe   = pipe  = stream.PipeValid(post_layout())
         self.sink        = pipe.sink
         self.source      = source = stream.Endpoint(write_layout(data_width))
@@ -66,33 +65,35 @@ class PostWriter(LiteXModule):
 
         # # #
 
-        post    = pipe.source
-        pending = table.pending
-        vector  = Signal(max=C.VECTORS)
-        line    = Signal(max=post_lines)
-        allowed = Signal(C.VECTORS)  # vectors that may be sent
-        comes   = Signal(C.VECTORS)  # vectors that are held back from the next cycle on
-        waits   = Signal(C.VECTORS)  # those that wait, but for the one that is being sent
-        due     = Signal(C.VECTORS)  # vectors that were held back and may be sent now
-        any_due = Signal()
-        candidate = Signal(max=C.VECTORS)
-        held    = Signal(C.VECTORS)
-        sent    = Signal(C.VECTORS)
-        opened  = Signal(C.VECTORS)
-        message = Record([("address", address_bits), ("data", 32)])
-        far     = Signal()  # the message goes where no address of the card leads
+        post        = pipe.source
+        pending     = table.pending
+        vector      = Signal(max=C.VECTORS)
+        line        = Signal(max=post_lines)
+        allowed     = Signal(C.VECTORS)  # vectors that may be sent
+        held_next   = Signal(C.VECTORS)  # vectors that are held back from the next cycle on
+        waiting     = Signal(C.VECTORS)  # pending vectors, except the one that is being sent
+        due         = Signal(C.VECTORS)  # held-back vectors that may be sent now
+        any_due     = Signal()
+        candidate   = Signal(max=C.VECTORS)
+        held        = Signal(C.VECTORS)
+        sent        = Signal(C.VECTORS)
+        opened      = Signal(C.VECTORS)
+        message     = Record([("address", address_bits), ("data", 32)])
+        unreachable = Signal()  # the message address is beyond the card's addresses
         self.comb += [
-            comes.eq(held | (opened & Replicate(self.halted, C.VECTORS))),
+            held_next.eq(held | (opened & Replicate(self.halted, C.VECTORS))),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
             [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],
         ]
         self.sync += [
-            pending.eq((pending & ~sent) | comes),
-            # A post waits for these. The masks are those of a cycle before; who sends looks at them
-            # again. While one is being sent nobody looks here.
-            due.eq(waits & allowed),
-            any_due.eq((waits & allowed) != 0),
-            opened.eq((opened & ~Replicate(self.halted, C.VECTORS)) | (self.open.strobe << self.open.vector)),
+            pending.eq((pending & ~sent) | held_next),
+            # Held-back vectors precede posts. `due` uses the masks of the previous cycle; TAKE
+            # checks the mask again. `due` is not used while a message is being sent.
+            due.eq(waiting & allowed),
+            any_due.eq((waiting & allowed) != 0),
+            opened.eq(
+                (opened & ~Replicate(self.halted, C.VECTORS)) |
+                (self.open.strobe << self.open.vector)),
         ]
 
         posts = [
@@ -119,7 +120,7 @@ class PostWriter(LiteXModule):
             ),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
-        self.comb += waits.eq((pending & ~Mux(fsm.ongoing("SEND"), 1 << vector, 0)) | comes)
+        self.comb += waiting.eq((pending & ~Mux(fsm.ongoing("SEND"), 1 << vector, 0)) | held_next)
         fsm.act("IDLE",
             If(any_due,
                 NextValue(vector, candidate),
@@ -141,7 +142,7 @@ class PostWriter(LiteXModule):
             If((allowed >> vector)[0],
                 NextState("SEND")
             ).Else(
-                # Masked, perhaps a moment ago: nothing may leave after the host has masked it.
+                # Masked, perhaps just now: no message may leave after the host has masked it.
                 held.eq(1 << vector),
                 NextState("IDLE")
             )
@@ -149,7 +150,9 @@ class PostWriter(LiteXModule):
         if entry_lines == 1:
             fsm.act("TAKE",
                 NextValue(message.address, table.dat_r[:64]),
-                *([NextValue(far, table.dat_r[address_bits:64] != 0)] if address_bits < 64 else []),
+                *(
+                    [NextValue(unreachable, table.dat_r[address_bits:64] != 0)] if address_bits < 64
+                    else []),
                 NextValue(message.data, table.dat_r[64:96]),
                 *last_take
             )
@@ -157,7 +160,11 @@ class PostWriter(LiteXModule):
             fsm.act("TAKE",
                 If(line == 1,
                     NextValue(message.address, table.dat_r),
-                    *([NextValue(far, table.dat_r[address_bits:] != 0)] if address_bits < 64 else []),
+                    *(
+                        [
+                            NextValue(
+                                unreachable, table.dat_r[address_bits:] != 0)] if address_bits < 64
+                        else []),
                     NextState("FETCH"),
                 ).Else(
                     NextValue(message.data, table.dat_r[:32]),
@@ -165,14 +172,14 @@ class PostWriter(LiteXModule):
                 )
             )
         fsm.act("SEND",
-            source.valid.eq(~far),
+            source.valid.eq(~unreachable),
             source.last.eq(1),
             source.address.eq(Cat(Constant(0, 2), message.address[2:])),
             source.length.eq(4),
             source.dat.eq(Cat(*[message.data]*(data_width//32))),
-            If(source.ready | far,
+            If(source.ready | unreachable,
                 sent.eq(1 << vector),
-                self.interrupted.eq(~far),
+                self.interrupted.eq(~unreachable),
                 NextState("IDLE")
             )
         )

@@ -1,4 +1,4 @@
-"""From the PHY's receive stream to lines, requests and completions."""
+"""Receiver of TLPs: from the PHY's stream to lines, requests and completions."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,46 +18,50 @@ from dibber.layouts import FLAW_BITS, FLAW_LENGTH, FLAW_POISON, FLAW_STATUS, raw
 # TLP Receiver -------------------------------------------------------------------------------------
 
 class TLPReceiver(LiteXModule):
-    """Take every TLP that the PHY delivers, whatever else goes on.
+    """Take each TLP that the PHY delivers, without backpressure.
 
-    `sink.ready` is constant 1. This holds because a TLP of B beats makes at most B entries of the
-    queue behind it, and the queue is emptied at an entry a cycle by consumers that cannot refuse.
+    `sink.ready` is constant 1. This works because a TLP of B beats makes at most B entries of the
+    queue behind it, and the queue is read at one entry a cycle by consumers that never stall.
 
     A TLP is checked as a whole (kind, addresses, byte enables, its length against its beats) before
-    anything of it is passed on: its entries are written to the queue but committed by its last
-    beat. A completion that contradicts itself is passed on without its data and with the reason in
-    `flaw`, so that the read that waits for it ends at once. What is passed on stays in the order of
-    arrival, so that a read never overtakes an earlier write.
+    it is passed on: its entries are written to the queue, but its last beat commits them. A
+    completion that contradicts itself is passed on without data and with the reason in `flaw`, so
+    that the read that waits for it ends at once. The order of arrival is kept, so a read never
+    passes an earlier write.
 
     `first` and `be` of the PHY are not used: the 7-series PHY gives no `first` at 64 bits, and its
-    128-bit aligner clears `be` of header DWs. A last beat with too few DWs in it goes unnoticed.
+    128-bit aligner clears `be` of header DWs. So a last beat with too few DWs is not noticed.
 
     Parameters
     ----------
     data_width  : 64 or 128
     endianness  : of payload DWs: "little" or "big" (see tlp.py)
     bar_size    : bytes of BAR 0, a power of two
-    bar_base    : where that is, a multiple of its size, if the PHY passes on what lies elsewhere;
-                  that is unsupported
-    space       : bytes in which that is decided; address bits above are not decoded
-    windows     : [(base, size)] in bytes: what of BAR 0 is served; all else is unsupported
-    max_payload : bytes; a TLP with more is malformed
+    bar_base    : address of BAR 0, a multiple of its size; for PHYs that also deliver requests to
+                  other addresses, which are unsupported
+    space       : bytes of the decoded address space; higher address bits are ignored
+    windows     : [(base, size)] in bytes: the parts of BAR 0 that are served; all others are
+                  unsupported
+    max_payload : bytes; a longer TLP is malformed
     read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it
-                  is taken, so credit does not bound them; a requester's tags do: 8 bits, 256 reads
+                  is taken, so credits do not bound them. The requester's tags do: 8 bits, 256 reads
 
     Attributes
     ----------
     sink        : Endpoint(phy_layout), in
     writes      : Endpoint(line_layout), out         valid only
-    requests    : Endpoint(request_layout), out      reads, and all that gets Unsupported Request
+    requests    : Endpoint(request_layout), out      reads, and all requests that get Unsupported
+                  Request
     completions : Endpoint(raw_completion_layout), out   valid only
-    unsupported : Signal, out    pulses for each request that the card does not serve
-    malformed   : Signal, out    pulses for each TLP whose content is dropped because it contradicts
+    unsupported : Signal, out    one pulse for each request that the card does not serve
+    malformed   : Signal, out    one pulse for each TLP that is dropped because it contradicts
                   itself
 
     Cycles: 4 from a TLP's last beat to its first line.
     """
-    def __init__(self, data_width, endianness, bar_size, windows, bar_base=0, space=None, max_payload=512, read_depth=256):
+    def __init__(
+        self, data_width, endianness, bar_size, windows, bar_base=0, space=None, max_payload=512,
+        read_depth=256):
         lanes        = data_width//32
         lane_bits    = log2_int(lanes)
         offset_bits  = log2_int(bar_size) - 2          # of a DW in BAR 0
@@ -71,20 +75,20 @@ class TLPReceiver(LiteXModule):
         # # #
 
         # Beats ------------------------------------------------------------------------------------
-        # `current` is the beat being looked at, `previous` the one before it. With 64 bits the
-        # header is complete with the second beat. `flush` is the cycle after the last beat.
-        valid    = Signal()
-        last     = Signal()
-        current  = Signal(data_width)
-        previous = Signal(data_width)
-        second   = Signal()  # 64 bits: the first beat has been seen
-        body     = Signal()  # the header has been seen
-        headed   = Signal()  # this beat completes the header
-        flush    = Signal()
-        whole    = Signal()  # with flush: the TLP had a header
+        # `current` is the present beat, `previous` the one before it. With 64 bits the header is
+        # complete with the second beat. `flush` is the cycle after the last beat.
+        valid       = Signal()
+        last        = Signal()
+        current     = Signal(data_width)
+        previous    = Signal(data_width)
+        second      = Signal()  # 64 bits: the first beat was taken
+        body        = Signal()  # the header was taken
+        header_done = Signal()  # this beat completes the header
+        flush       = Signal()
+        has_header  = Signal()  # with flush: the TLP had a complete header
         self.comb += [
             sink.ready.eq(1),
-            headed.eq(valid & ~body & (second if lanes == 2 else 1)),
+            header_done.eq(valid & ~body & (second if lanes == 2 else 1)),
         ]
         self.sync += [
             valid.eq(sink.valid),
@@ -94,8 +98,8 @@ class TLPReceiver(LiteXModule):
             If(valid,
                 previous.eq(current),
                 second.eq(~last),
-                body.eq(~last & (body | headed)),
-                whole.eq(body | headed),
+                body.eq(~last & (body | header_done)),
+                has_header.eq(body | header_done),
             ),
         ]
 
@@ -113,12 +117,12 @@ class TLPReceiver(LiteXModule):
             count.eq(Cat(dw1[0:12], dw1[0:12] == 0)),
         ]
 
-        # PCIe Base 3.0, 2.2.1: what is not in table 2-3 is malformed. Prefixes (fmt 1xx) are not
-        # announced, so they are malformed too.
+        # PCIe Base 3.0, 2.2.1: a TLP that is not in table 2-3 is malformed. So are prefixes (fmt
+        # 1xx), because the card does not announce them.
         memory     = Signal()
         completion = Signal()
         message    = Signal()
-        refused    = Signal()  # non-posted, and nothing that we serve
+        refused    = Signal()  # a non-posted request that the card does not serve
         self.comb += [
             memory.eq(~fmt[2] & (type_ == tlp.TYPE_MEMORY)),
             completion.eq(~fmt[2] & ~quad & (type_ == tlp.TYPE_COMPLETION)),
@@ -138,9 +142,11 @@ class TLPReceiver(LiteXModule):
         ]
         served = Signal()
         offset = low[2:2 + offset_bits]
-        within = low[log2_int(bar_size):log2_int(space)] == bar_base//bar_size if space else 1
-        self.comb += served.eq(within & Reduce("OR",
-            [offset[log2_int(size) - 2:] == base//size if size < bar_size else 1 for base, size in windows]))
+        in_bar = low[log2_int(bar_size):log2_int(space)] == bar_base//bar_size if space else 1
+        self.comb += served.eq(in_bar & Reduce("OR",
+            [
+                offset[log2_int(size) - 2:] == base//size if size < bar_size else 1
+                for base, size in windows]))
 
         first_be, last_be = dw1[0:4], dw1[4:8]
         bad = Signal()
@@ -161,9 +167,11 @@ class TLPReceiver(LiteXModule):
         ]
         flaw = Signal(FLAW_BITS)
         self.comb += [
-            # 2.2.9: data is not more than was asked for, and goes together with success. 2.7.2.2:
-            # poisoned data is not used.
-            If(data & ((length > max_payload//4) | ((count + dw2[0:2] + 3)[2:] < length)), flaw.eq(FLAW_LENGTH)),
+            # 2.2.9: data must not exceed the request, and must come exactly with success. 2.7.2.2:
+            # poisoned data are not used.
+            If(data & ((length > max_payload//4) | ((count + dw2[0:2] + 3)[2:] < length)),
+                flaw.eq(FLAW_LENGTH)
+            ),
             If(data == (dw1[13:16] != tlp.STATUS_SUCCESS), flaw.eq(FLAW_STATUS)),
             If(data & dw0[14], flaw.eq(FLAW_POISON)),
         ]
@@ -177,35 +185,35 @@ class TLPReceiver(LiteXModule):
             lane.eq(Mux(completion, dw2, low)[2:2 + lane_bits]),
         ]
 
-        # What is kept of the header while the payload passes.
+        # Fields of the header that are kept while the payload passes.
         is_lines      = Signal()  # payload that goes on as lines
         is_write      = Signal()
         is_request    = Signal()
         is_completion = Signal()
         is_refused    = Signal()
         is_bad        = Signal()
-        exact         = Signal()  # header and beats agree so far
-        left          = Signal(12)  # DWs still to come
-        ahead         = Signal(12)  # DWs from the start of the line to the end of the payload
-        first         = Signal()    # the first line is not out yet
+        beats_match   = Signal()  # header and beats agree so far
+        dws_left      = Signal(12)  # DWs that are still to come
+        line_dws      = Signal(12)  # DWs from the start of the line to the end of the payload
+        first         = Signal()    # the first line has not left yet
         shift         = Signal(3)
-        begin         = Signal(lane_bits)
+        first_lane    = Signal(lane_bits)
         adr           = Signal(address_bits)
         request       = Record(tlp.request_layout(offset_bits).payload_layout)
         answer        = Record(raw_completion_layout(data_width).param_layout)
         single        = Signal()
         self.sync += [
-            If(headed,
+            If(header_done,
                 is_write.eq(memory & data & served),
                 is_lines.eq((memory & data & served) | (completion & data & (flaw == 0))),
                 is_request.eq((memory & ~data) | refused),
                 is_completion.eq(completion),
                 is_refused.eq(message | refused | (memory & ~served)),
                 is_bad.eq(bad),
-                exact.eq(total <= 4),
-                left.eq(Mux(total <= 4, 0, total - 4)),
+                beats_match.eq(total <= 4),
+                dws_left.eq(Mux(total <= 4, 0, total - 4)),
                 shift.eq(lane + Mux(quad, 0, 1)),
-                begin.eq(lane),
+                first_lane.eq(lane),
                 single.eq(length == 1),
                 request.requester.eq(dw1[16:32]),
                 request.tag.eq(dw1[8:16]),
@@ -226,42 +234,44 @@ class TLPReceiver(LiteXModule):
                 answer.modified.eq(dw1[12]),
                 answer.flaw.eq(flaw),
             ).Elif(valid & body,
-                exact.eq((left != 0) & (left <= lanes)),
-                left.eq(Mux(left > lanes, left - lanes, 0)),
+                beats_match.eq((dws_left != 0) & (dws_left <= lanes)),
+                dws_left.eq(Mux(dws_left > lanes, dws_left - lanes, 0)),
             )
         ]
 
         # Lines ------------------------------------------------------------------------------------
-        # The line that ends in a beat's payload leaves with that beat; what is left over leaves in
-        # the flush cycle. No beat that is or completes a header makes a line, so the flush cycle,
-        # which may hold the next TLP's first beat, is always free.
+        # A line leaves with the beat in which it ends; a last part leaves in the flush cycle. A
+        # beat with header DWs never makes a line. So the flush cycle, which may hold the first
+        # beat of the next TLP, is always free.
         slot   = Signal()
         window = tlp.payload_bytes(Cat(previous, current), endianness)
         dat    = Signal(data_width)
         be     = Signal(data_width//8)
         self.comb += [
             slot.eq((valid & body) | flush),
-            Case(shift, {s: dat.eq(window[32*(lanes - s):32*(2*lanes - s)]) for s in range(lanes + 1)}),
+            Case(
+                shift,
+                {s: dat.eq(window[32*(lanes - s):32*(2*lanes - s)]) for s in range(lanes + 1)}),
         ]
         for n in range(lanes):
-            self.comb += If((ahead > n) & (~first | (begin <= n)),
+            self.comb += If((line_dws > n) & (~first | (first_lane <= n)),
                 be[4*n:4*n + 4].eq(0xf),
-                If(first & (begin == n),
+                If(first & (first_lane == n),
                     be[4*n:4*n + 4].eq(request.first_be)
-                ).Elif(~single & (ahead == n + 1),
+                ).Elif(~single & (line_dws == n + 1),
                     be[4*n:4*n + 4].eq(request.last_be)
                 )
             )
         line = Signal()
-        self.comb += line.eq(slot & is_lines & ~is_bad & (ahead != 0))
+        self.comb += line.eq(slot & is_lines & ~is_bad & (line_dws != 0))
         self.sync += [
             If(line,
-                ahead.eq(Mux(ahead > lanes, ahead - lanes, 0)),
+                line_dws.eq(Mux(line_dws > lanes, line_dws - lanes, 0)),
                 adr.eq(adr + 1),
                 first.eq(0),
             ),
-            If(headed,
-                ahead.eq(lane + length),
+            If(header_done,
+                line_dws.eq(lane + length),
                 adr.eq(offset[lane_bits:]),
                 first.eq(1),
             ),
@@ -269,31 +279,38 @@ class TLPReceiver(LiteXModule):
 
         # Queue ------------------------------------------------------------------------------------
         # An entry is a line of a write, a line of a completion, or a request.
-        self.fifo     = fifo = stream.SyncFIFO(tlp.request_layout(offset_bits), read_depth, buffered=True)
+        self.fifo     = fifo = stream.SyncFIFO(
+            tlp.request_layout(offset_bits), read_depth, buffered=True)
         self.requests = fifo.source
         requests      = fifo.sink
         good          = Signal()
-        # a completion whose length is not that of its beats: its lines become one flaw
-        broken        = Signal()
+        # The length of a completion differs from its beats: it becomes one entry with a flaw.
+        length_wrong        = Signal()
         self.comb += [
-            good.eq(flush & whole & exact & ~is_bad),
-            broken.eq(flush & whole & is_completion & ~exact),
+            good.eq(flush & has_header & beats_match & ~is_bad),
+            length_wrong.eq(flush & has_header & is_completion & ~beats_match),
         ]
         self.sync += [
-            self.malformed.eq(flush & (~good | (is_completion & ((answer.flaw == FLAW_LENGTH) | (answer.flaw == FLAW_STATUS))))),
-            # A read for which there is no room is lost: `read_depth` says why there always is.
+            self.malformed.eq(
+                flush &
+                (
+                    ~good |
+                    (
+                        is_completion &
+                        ((answer.flaw == FLAW_LENGTH) | (answer.flaw == FLAW_STATUS))))),
+            # A read without room would be lost; see `read_depth` for why there is always room.
             self.unsupported.eq((good & is_refused) | (requests.valid & ~requests.ready)),
         ]
         info_bits = max(len(be) + address_bits, len(answer.raw_bits()))
         entry     = Record([("write", 1), ("request", 1), ("last", 1),
                             ("dat", data_width), ("info", info_bits)])
-        told      = Record(answer.layout)
+        answer_out      = Record(answer.layout)
         self.comb += [
-            *[getattr(told, name).eq(getattr(answer, name)) for name, *_ in answer.layout],
-            If(broken,
-                told.status.eq(tlp.STATUS_UNSUPPORTED),
-                told.bytes.eq(0),
-                told.flaw.eq(FLAW_LENGTH)
+            *[getattr(answer_out, name).eq(getattr(answer, name)) for name, *_ in answer.layout],
+            If(length_wrong,
+                answer_out.status.eq(tlp.STATUS_UNSUPPORTED),
+                answer_out.bytes.eq(0),
+                answer_out.flaw.eq(FLAW_LENGTH)
             )
         ]
         push      = Signal()
@@ -301,23 +318,23 @@ class TLPReceiver(LiteXModule):
         discard   = Signal()
         req_head  = Cat(*[getattr(request, f[0]) for f in request.layout[:-1]])
         self.comb += [
-            push.eq(line | broken | (flush & (is_request | (is_completion & ~is_lines)))),
-            commit.eq(good | broken),
-            discard.eq(flush & ~good & ~broken),
+            push.eq(line | length_wrong | (flush & (is_request | (is_completion & ~is_lines)))),
+            commit.eq(good | length_wrong),
+            discard.eq(flush & ~good & ~length_wrong),
             entry.write.eq(is_write),
             entry.request.eq(is_request),
-            entry.last.eq((ahead <= lanes) | ~is_lines | broken),
+            entry.last.eq((line_dws <= lanes) | ~is_lines | length_wrong),
             entry.dat.eq(Mux(is_request, req_head, dat)),
             If(is_completion,
-                entry.info.eq(told.raw_bits())
+                entry.info.eq(answer_out.raw_bits())
             ).Elif(is_request,
                 entry.info.eq(request.offset)
             ).Else(
                 entry.info.eq(Cat(be, adr))
             ),
         ]
-        # A backlog is never longer than the longest TLP: while one TLP's lines leave, the next
-        # needs as many beats as it makes lines.
+        # The queue never holds more than the longest TLP: while the lines of one TLP leave, the
+        # next TLP needs as many beats as it makes lines.
         depth     = 2**ceil(log2(max_payload//4/lanes + 3))
         storage   = Memory(len(entry.raw_bits()), depth)
         wr        = storage.get_port(write_capable=True)
@@ -329,19 +346,19 @@ class TLPReceiver(LiteXModule):
         readable  = Signal()
         out_valid = Signal()
         out       = Record(entry.layout)
-        after     = Signal(max=depth)
+        produced  = Signal(max=depth)
         self.comb += [
-            wr.adr.eq(Mux(broken, committed, produce)),
+            wr.adr.eq(Mux(length_wrong, committed, produce)),
             wr.dat_w.eq(entry.raw_bits()),
             wr.we.eq(push),
-            after.eq(wr.adr + push),
+            produced.eq(wr.adr + push),
             rd.adr.eq(consume),
             readable.eq(consume != committed),
             out.raw_bits().eq(rd.dat_r),
         ]
         self.sync += [
-            produce.eq(Mux(discard, committed, after)),
-            If(commit, committed.eq(after)),
+            produce.eq(Mux(discard, committed, produced)),
+            If(commit, committed.eq(produced)),
             consume.eq(consume + readable),
             out_valid.eq(readable),
         ]

@@ -52,7 +52,7 @@ def request_layout(offset_bits):
         ("first_be", 4), ("last_be", 4), ("memory", 1), ("refused", 1), ("offset", offset_bits)])
 
 def reply_layout(data_width):
-    """A completion to send, as lines. `length` in DWs; 0: without data, one beat. `count` in bytes.
+    """A completion to send, as lines. `length` in DWs (0: one beat without data), `count` in bytes.
     """
     return EndpointDescription(
         [("dat", data_width)],
@@ -60,7 +60,7 @@ def reply_layout(data_width):
          ("count", 13), ("lower", 7)])
 
 def tlp_layout(data_width):
-    """A TLP to send: its header (DW 0 in bits 31:0) beside each of its lines.
+    """A TLP to send: each of its lines has the header beside it (DW 0 in bits 31:0).
 
     `dwords` counts header and payload. A TLP without payload is one beat with `last`.
     """
@@ -71,16 +71,18 @@ def tlp_layout(data_width):
 # Helpers ------------------------------------------------------------------------------------------
 
 def payload_bytes(dat, endianness):
-    """`dat` with the bytes of each payload DW put in the PHY's order, or back: its own inverse."""
+    """`dat` with the bytes of each payload DW in the PHY's order, or back: the function is its own
+    inverse.
+    """
     assert endianness in ("little", "big")
     if endianness == "little":
         return dat
     return Cat(*[dat[32*n + 8*b:32*n + 8*b + 8] for n in range(len(dat)//32) for b in (3, 2, 1, 0)])
 
 def lowest(be):
-    """Index of the lowest byte enabled of a DW; 0 if there is none."""
+    """Index of the lowest enabled byte of a DW; 0 if none is enabled."""
     return Mux(be[0], 0, Mux(be[1], 1, Mux(be[2], 2, Mux(be[3], 3, 0))))
 
 def above(be):
-    """How many bytes of a DW lie above the highest one enabled; 3 if there is none."""
+    """Number of bytes of a DW above the highest enabled one; 3 if none is enabled."""
     return Mux(be[3], 0, Mux(be[2], 1, Mux(be[1], 2, 3)))

@@ -1,4 +1,4 @@
-"""From writes, reads and replies to the PHY's transmit stream."""
+"""Transmitter of TLPs: from writes, reads and replies to the PHY's stream."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -19,9 +19,9 @@ from dibber.layouts import read_layout, write_layout
 # Request Composer ---------------------------------------------------------------------------------
 
 class RequestComposer(LiteXModule):
-    """Put the header of a memory request beside its lines. One cycle.
+    """Make the header of a memory request, beside its lines. One cycle.
 
-    The header has 3 DWs below 4 GiB and 4 above (PCIe Base 3.0, 2.2.4.1: an address below 4 GiB
+    The header has 3 DWs below 4 GiB and 4 DWs above (PCIe Base 3.0, 2.2.4.1: an address below 4 GiB
     must use the 3-DW form). Relaxed ordering and no-snoop are off.
 
     Parameters
@@ -44,26 +44,27 @@ class RequestComposer(LiteXModule):
 
         # # #
 
-        # PCIe Base 3.0, 2.2.5: with one DW its byte enables are the first ones and the last are 0.
-        offset   = sink.address[0:2]
-        whole    = sink.length[2:]
-        more     = Signal(2)   # DWs, of what is in none of the whole ones
-        end      = Signal(2)
-        dwords   = Signal(11)
-        single   = Signal()
-        first_be = Signal(4)
-        last_be  = Signal(4)
-        quad     = Signal()
-        # Whether it is one DW is not asked of the sum, which comes late.
+        # PCIe Base 3.0, 2.2.5: a request of one DW uses the first byte enables; the last are 0.
+        offset      = sink.address[0:2]
+        whole_dws   = sink.length[2:]
+        partial_dws = Signal(2)   # DWs at both ends that are not counted in `whole_dws`
+        end_offset  = Signal(2)
+        dwords      = Signal(11)
+        single      = Signal()
+        first_be    = Signal(4)
+        last_be     = Signal(4)
+        quad        = Signal()
+        # `single` does not use the sum `dwords`, which is late in its cycle.
         self.comb += [
             Case(Cat(offset, sink.length[0:2]), {n: [
-                more.eq((n%4 + n//4 + 3)//4),
-                end.eq(n%4 + n//4),
+                partial_dws.eq((n%4 + n//4 + 3)//4),
+                end_offset.eq(n%4 + n//4),
             ] for n in range(16)}),
-            dwords.eq(whole + more),
-            single.eq(((whole == 0) & (more == 1)) | ((whole == 1) & (more == 0))),
+            dwords.eq(whole_dws + partial_dws),
+            single.eq(
+                ((whole_dws == 0) & (partial_dws == 1)) | ((whole_dws == 1) & (partial_dws == 0))),
             Case(offset, {n: first_be.eq((0xf << n) & 0xf) for n in range(4)}),
-            Case(end, {n: last_be.eq(0xf >> (4 - n)%4) for n in range(4)}),
+            Case(end_offset, {n: last_be.eq(0xf >> (4 - n)%4) for n in range(4)}),
             quad.eq(sink.address[32:] != 0),
         ]
         low    = Cat(Constant(0, 2), sink.address[2:32])
@@ -106,7 +107,7 @@ class RequestComposer(LiteXModule):
 # Reply Composer -----------------------------------------------------------------------------------
 
 class ReplyComposer(LiteXModule):
-    """Put the header of a completion beside its lines (PCIe Base 3.0, 2.2.9). One cycle.
+    """Make the header of a completion, beside its lines (PCIe Base 3.0, 2.2.9). One cycle.
 
     Attributes
     ----------
@@ -151,13 +152,13 @@ class TLPAssembler(LiteXModule):
     """Join header and lines to beats of the PHY, without a bubble between TLPs.
 
     A TLP takes as many cycles as it has beats, because it never has more lines than beats: its last
-    lines leave with the beats that they end in.
+    lines leave with the beats in which they end.
 
     Attributes
     ----------
     sink   : Endpoint(tlp_layout), in
     source : Endpoint(phy_layout), out
-    begun  : Signal, out    the first beat of the TLP at the sink leaves before its first line
+    begun  : Signal, out    a TLP's first beat leaves, before its first line is taken
     marked : Signal, out    the last beat of a TLP with `mark` is being taken
     """
     def __init__(self, data_width, endianness):
@@ -171,8 +172,8 @@ class TLPAssembler(LiteXModule):
 
         # # #
 
-        # With 64 bits the header takes two beats, `opening` and `head`; with 128 only `head`.
-        # Payload may begin in the last DW of `head`, so that the first line is taken there.
+        # With 64 bits the header takes two beats, `opening` and `head`; with 128 bits only `head`.
+        # Payload may start in the last DW of `head`, so the first line is taken there.
         body    = Signal()  # the header has left
         opening = Signal()
         head    = Signal()
@@ -190,46 +191,50 @@ class TLPAssembler(LiteXModule):
         else:
             self.comb += head.eq(~body)
 
-        more     = Signal()             # lines of this TLP are still to come from the sink
-        left     = Signal(11)           # its DWs still to leave
-        shift    = Signal(3)
-        mark     = Signal()
-        previous = Signal(data_width)   # the line before the one at the sink
+        more_lines = Signal()             # more lines of this TLP come from the sink
+        dws_left   = Signal(11)           # DWs of this TLP that have not left
+        shift      = Signal(3)
+        mark       = Signal()
+        previous   = Signal(data_width)   # the line before the one at the sink
         self.comb += [
-            beat.valid.eq(sink.valid | (body & ~more)),
-            sink.ready.eq(beat.ready & (head | (body & more))),
+            beat.valid.eq(sink.valid | (body & ~more_lines)),
+            sink.ready.eq(beat.ready & (head | (body & more_lines))),
         ]
         self.sync += [
             If(sink.valid & sink.ready,
                 previous.eq(sink.dat),
-                more.eq(~sink.last),
+                more_lines.eq(~sink.last),
             ),
             If(step & head,
                 body.eq(sink.dwords > 4),
-                left.eq(sink.dwords - 4),
+                dws_left.eq(sink.dwords - 4),
                 shift.eq(sink.shift),
                 mark.eq(sink.mark),
             ),
             If(step & body,
-                body.eq(left > lanes),
-                left.eq(left - lanes),
+                body.eq(dws_left > lanes),
+                dws_left.eq(dws_left - lanes),
             ),
         ]
 
-        # Whose TLP comes next is known late in its cycle: of its first line the header's fourth DW
-        # alone depends on that.
+        # The choice of the next TLP is late in its cycle. Of the first line, only the header's
+        # fourth DW depends on it.
         window  = tlp.payload_bytes(Cat(previous, sink.dat), endianness)
         payload = Signal(data_width)
         fourth  = Signal(32)
         self.comb += [
             Case(shift, {s: payload.eq(window[32*s:32*(s + lanes)]) for s in range(lanes + 1)}),
-            Case(sink.shift, {s: fourth.eq(window[32*(s + lanes - 1):32*(s + lanes)]) for s in range(1, lanes + 1)}),
+            Case(
+                sink.shift,
+                {
+                    s: fourth.eq(window[32*(s + lanes - 1):32*(s + lanes)])
+                    for s in range(1, lanes + 1)}),
             beat.first.eq(opening if lanes == 2 else head),
             beat.mark.eq(Mux(body, mark, sink.mark)),
             If(body,
-                beat.last.eq(left <= lanes),
+                beat.last.eq(dws_left <= lanes),
                 beat.dat.eq(payload),
-                [beat.be[4*n:4*n + 4].eq(Replicate(left > n, 4)) for n in range(lanes)],
+                [beat.be[4*n:4*n + 4].eq(Replicate(dws_left > n, 4)) for n in range(lanes)],
             ).Else(
                 beat.last.eq(head & (sink.dwords <= 4)),
                 beat.dat.eq(sink.header[128 - data_width:]),
@@ -303,88 +308,98 @@ class TLPTransmitter(LiteXModule):
 
         # # #
 
-        composers = [self.posts_composer, self.replies_composer, self.writes_composer, self.reads_composer]
+        composers = [
+            self.posts_composer, self.replies_composer, self.writes_composer, self.reads_composer]
         self.comb += [c.id.eq(self.id) for c in composers]
 
         POST, REPLY, WRITE, READ = range(4)
         post, reply, write, read = (stream.Endpoint(tlp.tlp_layout(data_width)) for _ in range(4))
-        choice = Signal(2)
-        held   = Signal(2)
-        locked = Signal()  # between the first beat and the last line of a TLP
-        turn   = Signal()  # it is the reads' turn
+        choice    = Signal(2)
+        granted   = Signal(2)
+        locked    = Signal()  # between the first beat and the last line of a TLP
+        read_turn = Signal()  # reads have priority over writes
         self.comb += [
             If(locked,
-                choice.eq(held)
+                choice.eq(granted)
             ).Elif(post.valid,
                 choice.eq(POST)
             ).Elif(reply.valid,
                 choice.eq(REPLY)
-            ).Elif(write.valid & ~(turn & read.valid),
+            ).Elif(write.valid & ~(read_turn & read.valid),
                 choice.eq(WRITE)
             ).Else(
                 choice.eq(READ)
             ),
-            Case(choice, {n: source.connect(assembler.sink) for n, source in enumerate([post, reply, write, read])}),
+            Case(
+                choice,
+                {
+                    n: source.connect(assembler.sink)
+                    for n, source in enumerate([post, reply, write, read])}),
         ]
 
         # Bus Mastering ----------------------------------------------------------------------------
 
-        # A request passes when the gate is open, or when the assembler has begun it.
-        open     = Signal(reset=1)
-        # the assembler has begun a request, and its last line is still to come
-        begun    = Signal()
-        marks    = Signal(2)  # requests with `mark` whose last line is in the assembler
-        # a request may be taken away: no mark of the PHY can come in the same cycle
+        # A request passes if requests are enabled, or if the assembler has begun it.
+        requests_open = Signal(reset=1)
+        # The assembler has begun a request, and its last line is still to come.
+        request_begun = Signal()
+        marks         = Signal(2)  # requests with `mark` whose last line is in the assembler
+        # Requests may be dropped now: no mark of the PHY can come in the same cycle.
         dropping = Signal()
         waits    = Signal(3)
-        # one at most in a cycle, so that a counter can count them
-        drop     = [Signal(name=f"drop{n}") for n in range(3)]
-        ends     = Signal(3)  # of these, the last line of a request
-        marked   = Signal(3)
+        # At most one in a cycle, so that a counter can count them.
+        drop   = [Signal(name=f"drop{n}") for n in range(3)]
+        ends   = Signal(3)  # the dropped line is the last of its request
+        marked = Signal(3)
         self.comb += [
             self.replies_composer.source.connect(reply),
-            begun.eq(locked & (held != REPLY)),
-            dropping.eq(self.discard & ~open & ~begun & (marks == 0)),
+            request_begun.eq(locked & (granted != REPLY)),
+            dropping.eq(self.discard & ~requests_open & ~request_begun & (marks == 0)),
         ]
         sources = [composer.source for composer in composers]
         for n, (kind, gate) in enumerate([(POST, post), (WRITE, write), (READ, read)]):
-            source  = sources[kind]
-            passes  = Signal()
-            # a part of it has been taken away: the rest follows, whatever `enable` is by then
-            cutting = Signal()
-            dropped = Signal()  # its line may be taken away in this cycle
+            source   = sources[kind]
+            may_pass = Signal()
+            # Part of the request was dropped: its rest is dropped too, whatever `enable` is.
+            dropping_rest = Signal()
+            dropped       = Signal()  # the request's line may be dropped in this cycle
             self.comb += [
-                passes.eq((open & ~cutting) | (locked & (held == kind))),
+                may_pass.eq((requests_open & ~dropping_rest) | (locked & (granted == kind))),
                 source.connect(gate, omit={"valid", "ready"}),
-                gate.valid.eq(source.valid & passes),
-                dropped.eq((dropping | cutting) & ~reduce(or_, drop[:n], 0)),
-                source.ready.eq(Mux(passes, gate.ready, dropped)),
-                waits[n].eq(source.valid & ~passes),
+                gate.valid.eq(source.valid & may_pass),
+                dropped.eq((dropping | dropping_rest) & ~reduce(or_, drop[:n], 0)),
+                source.ready.eq(Mux(may_pass, gate.ready, dropped)),
+                waits[n].eq(source.valid & ~may_pass),
                 drop[n].eq(waits[n] & dropped),
                 ends[n].eq(drop[n] & source.last),
                 marked[n].eq(ends[n] & source.mark),
             ]
-            self.sync += If(drop[n], cutting.eq(~source.last))
+            self.sync += If(drop[n], dropping_rest.eq(~source.last))
         self.comb += [
             self.marked.eq(assembler.marked | (marked != 0)),
             self.dropped.eq(ends != 0),
         ]
         self.sync += [
-            open.eq(self.enable),
+            requests_open.eq(self.enable),
             self.waits.eq(waits != 0),
-            marks.eq(marks + (assembler.sink.valid & assembler.sink.ready & assembler.sink.last & assembler.sink.mark) - assembler.marked),
+            marks.eq(
+                marks +
+                (
+                    assembler.sink.valid & assembler.sink.ready & assembler.sink.last &
+                    assembler.sink.mark) -
+                assembler.marked),
         ]
         # Choice -----------------------------------------------------------------------------------
 
         self.sync += [
             If(assembler.begun,
                 locked.eq(1),
-                held.eq(choice),
+                granted.eq(choice),
             ),
             If(assembler.sink.valid & assembler.sink.ready,
                 locked.eq(~assembler.sink.last),
-                held.eq(choice),
-                If(choice == WRITE, turn.eq(1)),
-                If(choice == READ,  turn.eq(0)),
+                granted.eq(choice),
+                If(choice == WRITE, read_turn.eq(1)),
+                If(choice == READ,  read_turn.eq(0)),
             )
         ]

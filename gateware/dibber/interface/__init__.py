@@ -1,4 +1,4 @@
-"""The one description of everything that two layers share."""
+"""The interface description, shared by all layers."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -14,13 +14,12 @@ from dibber.interface.readback import ReadBack
 # Line Port ----------------------------------------------------------------------------------------
 
 def line_port(data_width, address_bits=20):
-    """The port through which the host side reaches a memory or a register bank.
+    """The port through which the host accesses a memory or a register bank.
 
-    One line of `data_width` bits an access. `adr` counts lines. A write (`we`, bytes by `be`) is
-    always taken at once: that is what keeps inbound posted writes from ever waiting. A read (`re`)
-    is taken in a cycle in which `we` is 0, and `dat_r` is valid exactly 2 cycles later; `be` tells
-    which bytes of the line are asked for. Where several share one way back, `dat_r` is 0 in all
-    other cycles.
+    One access is one line of `data_width` bits; `adr` counts lines. A write (`we`, bytes by `be`)
+    is always taken at once, so an inbound posted write never waits. A read (`re`) is taken in a
+    cycle in which `we` is 0. `dat_r` is valid exactly 2 cycles later; `be` tells which bytes of the
+    line are read. In all other cycles `dat_r` is 0 where several ports share one return path.
     """
     return Record([
         ("adr",   address_bits),
@@ -49,43 +48,38 @@ class RegisterBank(LiteXModule):
     ----------
     bank       : schema.Bank
     data_width : bits of the port
-    omit       : names of "ro" registers that somebody else shows; they read as 0 here
-    indexed    : names of "ro" registers of which one word at a time is looked up; for ports of 32
-                 bits. In place of a name, a tuple of those of registers that follow one another and
-                 are looked up together
-    readback   : "rw" is read from memory, so that bits that nobody uses are no registers and none
-                 has a way to `dat_r`. For a bank that is reset with `sys` and by nothing else: see
-                 ReadBack, whose limits this bank has then
-    single     : names of "w1c" registers that have bit 0 alone: synthesis does not see that others
-                 are never set
-    whole      : nobody writes less than a word: what is written without all four byte enables is
-                 ignored, for each register would have an enable for each byte
+    omit       : names of "ro" registers that another block answers; they read as 0 here
+    indexed    : names of "ro" registers that are looked up one word at a time; for ports of 32
+                 bits. A tuple of names is looked up together; these registers must be consecutive
+    readback   : "rw" is read from memory, so that unused bits need no registers and no path to
+                 `dat_r`. For a bank that is reset only with `sys`; see ReadBack for its limits
+    single     : names of "w1c" registers with only bit 0; synthesis does not see that the other
+                 bits are never set
+    whole      : ignore writes without all four byte enables. Without this each register needs a
+                 clock enable for each byte
 
     Attributes
     ----------
     port          : line_port(data_width), from the bank's first byte
-    status        : dict name -> list of Signal(32), one for each of `count`; drive those of "ro"
-                    registers; "w1c": the bits to set. Those `indexed` have one, for the word that
-                    `index` says, in the same cycle; those that are looked up together, under the
-                    name of the first
-    index         : dict name -> Signal, of those `indexed`
-    storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value held
+    status        : dict name -> list of Signal(32), one for each of `count`. "ro": drive the value;
+                    "w1c": drive the bits to set. An `indexed` register has one signal, for the word
+                    at `index`, in the same cycle; a tuple is listed under its first name
+    index         : dict name -> Signal, of the `indexed` registers
+    storage       : dict name -> list of Signal(32); "rw", "wk" and "w1c": the value
     strobe        : dict name -> list of Signal(); "rw", "wk" and "wo": one cycle, with `written`
                     valid
-    written       : dict name -> list of Signal(32); "rw" and "wk": same as storage after the
-                    strobe; "wo": the value, in the cycle of the strobe alone, for it is one
-                    register for all of them
-    read          : dict name -> list of Signal(); one cycle when the register is read, which `be`
-                    of the port tells from its neighbours in the line; "wk", "wo" and what is read
-                    from memory: never
+    written       : dict name -> list of Signal(32); "rw" and "wk": the same as `storage`; "wo": the
+                    value, only in the cycle of the strobe, because all registers share it
+    read          : dict name -> list of Signal(); one cycle when the register is read, as `be` of
+                    the port tells; never for "wk", "wo" and registers that are read from memory
 
-    Byte enables are honoured for "rw" and "wk"; a "wo" write needs all four. Writes to "ro" are
-    ignored. `dat_r` is 0 where no read was 2 cycles before. "wk" is for what nobody reads back, for
-    the way to `dat_r` costs wires. `strobe` comes one cycle after the write, when `storage` already
-    holds the new value. "w1c" is set and cleared a cycle later, and a read behind the write sees it
-    so.
+    "rw" and "wk" use the byte enables; a "wo" write needs all four. Writes to "ro" are ignored.
+    `dat_r` is 0 if there was no read 2 cycles before. "wk" saves the wires to `dat_r` for values
+    that are never read back. `strobe` comes one cycle after the write, when `storage` has the new
+    value. "w1c" is set and cleared one cycle later; a read after the write sees the new value.
     """
-    def __init__(self, bank, data_width=32, omit=(), indexed=(), single=(), readback=False, whole=False):
+    def __init__(
+        self, bank, data_width=32, omit=(), indexed=(), single=(), readback=False, whole=False):
         self.port    = port = line_port(data_width)
         self.status  = {}
         self.storage = {}
@@ -99,9 +93,13 @@ class RegisterBank(LiteXModule):
         lanes  = data_width//32
         values = {}  # word index -> Signal(32) to be read
         reads  = {}
-        looks  = []  # words that are looked up, and whether they are asked for
+        looks  = []  # values of looked-up words, gated by their read
         if readback:
-            self.readback = ReadBack([r.offset//4 + i for r in bank.registers if r.access == "rw" for i in range(r.count)], port)
+            self.readback = ReadBack(
+                [
+                    r.offset//4 + i for r in bank.registers if r.access == "rw"
+                    for i in range(r.count)],
+                port)
             last = self.readback.dat
         else:
             last = Signal(data_width)  # what was written
@@ -120,7 +118,9 @@ class RegisterBank(LiteXModule):
                 status = Signal(32, name=f"status_{r.name.lower()}")
                 self.sync += [
                     index.eq(port.adr - r.offset//4),
-                    asked.eq(port.re & ~port.we & (port.adr >= r.offset//4) & (port.adr < r.offset//4 + count)),
+                    asked.eq(
+                        port.re & ~port.we & (port.adr >= r.offset//4) &
+                        (port.adr < r.offset//4 + count)),
                 ]
                 looks.append(status & Replicate(asked, 32))
                 self.index[r.name]  = index
@@ -134,8 +134,11 @@ class RegisterBank(LiteXModule):
                 read       = Signal(name=f"read_{suffix}")
                 be         = port.be[4*lane:4*lane + 4]
                 dat        = port.dat_w[32*lane:32*lane + 32]
-                self.comb += hit.eq(port.we & (port.adr == line) & (be == 0xf if whole or r.access == "wo" else be != 0))
-                parts      = [(hit, slice(0, 32))] if whole else [(hit & be[b], slice(8*b, 8*b + 8)) for b in range(4)]
+                self.comb += hit.eq(
+                    port.we & (port.adr == line) &
+                    (be == 0xf if whole or r.access == "wo" else be != 0))
+                parts      = [(hit, slice(0, 32))] if whole else [
+                    (hit & be[b], slice(8*b, 8*b + 8)) for b in range(4)]
                 reads[word] = read
                 self.read.setdefault(r.name, []).append(read)
                 if r.access == "ro":
@@ -144,9 +147,9 @@ class RegisterBank(LiteXModule):
                     values[word] = status
                     continue
                 if r.access == "w1c":
-                    # A bit that is set in the cycle in which it is cleared stays set. Both are done
-                    # in the cycle after: what is written comes late, and whoever reads it then has
-                    # what is new.
+                    # A bit that is set in the cycle of its clearing stays set. Both happen one
+                    # cycle later, because the written data are late; a read after that sees the
+                    # new value.
                     kept    = 1 if r.name in single else 32
                     status  = Signal(32, name=f"set_{suffix}")
                     storage = Signal(32, name=f"storage_{suffix}")
@@ -176,13 +179,14 @@ class RegisterBank(LiteXModule):
                     if r.access == "rw" and not readback:
                         values[word] = storage
                     elif r.access == "rw" and r.reset:
-                        # Memory has all that was written, and 0 for what a reset sets.
+                        # The memory has the written value; after a reset it has 0 in place of
+                        # `r.reset`.
                         values[word] = storage & r.reset
                 else:
                     self.written.setdefault(r.name, []).append(last[32*lane:32*lane + 32])
 
-        # Read: what is asked for is registered, one bit a line, then the lines are ORed; 2 cycles
-        # in all.
+        # Read, 2 cycles: the address decoder is registered, one bit a line; then the lines are
+        # ORed.
         be = Signal(len(port.be))
         self.sync += be.eq(port.be)
         lines = {}
@@ -198,12 +202,16 @@ class RegisterBank(LiteXModule):
             self.comb += port.dat_r.eq(answer | self.readback.dat_r)
         self.sync += [
             *[asked[line].eq(port.re & ~port.we & (port.adr == line)) for line in lines],
-            answer.eq(reduce(or_, looks + [Cat(*parts) & Replicate(asked[line], data_width) for line, parts in lines.items()])),
+            answer.eq(
+                reduce(
+                    or_,
+                    looks + [
+                        Cat(*parts) & Replicate(asked[line], data_width)
+                        for line, parts in lines.items()])),
         ]
 
     def fields(self, bank, name, index=0):
-        """Slices of a register's signal by field name, for "ro" (to drive) or "rw"/"wk"/"wo" (to
-        use).
+        """Slices of a register's signal by field name; "ro": to drive, "rw", "wk" and "wo": to use.
         """
         signal = (self.status.get(name) or self.written.get(name))[index]
         return {f.name: signal[f.lsb:f.lsb + f.bits] for f in bank[name].fields}

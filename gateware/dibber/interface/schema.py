@@ -1,7 +1,7 @@
-"""The words in which the interface is described: fields, registers, structures, enumerations.
+"""The classes of the interface description: fields, registers, structures, enumerations.
 
-Nothing here knows what Dibber is; `description.py` says that. Offsets are computed here and nowhere
-else, so that no offset is ever typed twice.
+Nothing here depends on Dibber; `description.py` has its contents. Offsets are computed only here,
+so no offset is ever typed twice.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -17,7 +17,7 @@ class InterfaceError(Exception):
 
 @dataclass(frozen=True)
 class Field:
-    """Bits of a register. `bits` wide, placed upwards from bit 0 in order of appearance."""
+    """Bits of a register: `bits` wide, placed upwards from bit 0 in order of appearance."""
     name : str
     bits : int
     doc  : str
@@ -28,9 +28,13 @@ class Field:
 class Register:
     """One 32-bit register, or `count` of them in a row.
 
-    access: "ro" the gateware drives it, "rw" written by the bus and read back, "wk" written by the
-    bus and kept, but reads return 0, "wo" a write makes a one-cycle strobe with the written value
-    and reads return 0, "w1c" the gateware sets bits and a write of ones clears them.
+    access:
+
+    ro  : driven by the gateware
+    rw  : written by the bus and read back
+    wk  : written by the bus and kept; reads return 0
+    wo  : a write makes a one-cycle strobe with the written value; reads return 0
+    w1c : the gateware sets bits, and a write of ones clears them
     """
     name   : str
     access : str
@@ -43,7 +47,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Bank:
-    """Registers that share a base. `registers` get their offsets in order, 4 bytes each."""
+    """Registers with a common base. `registers` get their offsets in order, 4 bytes each."""
     name      : str
     doc       : str
     registers : tuple
@@ -73,8 +77,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure in memory or on the wire, little-endian, naturally aligned, of exactly `size`
-    bytes.
+    """A structure in memory or in a packet: little-endian, naturally aligned, exactly `size` bytes.
     """
     name    : str
     size    : int
@@ -90,7 +93,7 @@ class Struct:
 
 @dataclass(frozen=True)
 class Enum:
-    """Named values. `bits` is the width that every user gives it."""
+    """Named values; all users give them `bits` bits."""
     name   : str
     bits   : int
     doc    : str
@@ -103,7 +106,7 @@ class Enum:
         raise AttributeError(name)
 
     def name_of(self, value):
-        """The name of `value`, or its number in hexadecimal when it has none."""
+        """The name of `value`, or its number in hexadecimal if it has no name."""
         for n, v, _ in self.values:
             if v == value:
                 return n
@@ -134,7 +137,7 @@ def bank(name, doc, *registers):
 
 
 def struct(name, size, doc, *members, known=()):
-    """A Struct with offsets filled in; `known` are the structures that members may name."""
+    """A Struct with its offsets; `known` are the structures that members may be."""
     sizes  = dict(SCALARS)
     sizes.update({s.name: s.size for s in known})
     offset, placed = 0, []
@@ -164,7 +167,7 @@ def enum(name, bits, doc, *values):
 
 @dataclass(frozen=True)
 class Interface:
-    """Everything that two sides must agree on."""
+    """Everything that both sides of an interface must agree on."""
     version   : tuple           # (major, minor)
     constants : tuple           # of (name, value, doc)
     enums     : tuple
@@ -173,13 +176,14 @@ class Interface:
     by_name   : dict = field(default_factory=dict, compare=False)
 
     def canonical(self):
-        """The layout as JSON without the prose: what the hash is taken over."""
+        """The layout as JSON, without texts; the hash is computed from it."""
         return json.dumps({
             "version"   : self.version,
             "constants" : [(n, v) for n, v, _ in self.constants],
             "enums"     : [(e.name, e.bits, [(n, v) for n, v, _ in e.values]) for e in self.enums],
-            "structs"   : [(s.name, s.size, [(m.name, m.kind, m.count, m.offset) for m in s.members])
-                           for s in self.structs],
+            "structs"   : [
+                (s.name, s.size, [(m.name, m.kind, m.count, m.offset) for m in s.members])
+                for s in self.structs],
             "banks"     : [(b.name, [(r.name, r.access, r.offset, r.count, r.reset,
                                       [(f.name, f.bits, f.lsb) for f in r.fields])
                                      for r in b.registers]) for b in self.banks],

@@ -1,4 +1,3 @@
-"""The link: symbols, flow control, slack and training between the packet layer and the serial PHY.
-"""
+"""The link between packet layer and serial PHY: symbols, flow control, slack buffers, training."""
 
 # SPDX-License-Identifier: BSD-2-Clause

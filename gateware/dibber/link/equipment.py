@@ -1,4 +1,4 @@
-"""Test equipment between a port of the link and its serial PHY: PRBS, loopbacks, a single error."""
+"""Test equipment between a link port and its serial PHY: PRBS, loopbacks, a single bit error."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,14 +14,14 @@ from dibber.link.prbs import PRBSChecker, PRBSGenerator
 from dibber.link.symbols import FIRST_IS_K, flow_word
 
 class LinkEquipment(LiteXModule):
-    """Passes words through as long as no test is on, without a cycle of delay.
+    """Pass words through, with no cycle of delay, unless a test is on.
 
         port.serial_tx ─▶ PRBS ─▶ far ─▶ error ─▶ PHY      PHY ─▶ near ─▶ port.serial_rx, checker
 
-    Near-end loopback hears what is sent, in front of the PHY; it goes to the PHY too. Far-end
-    loopback sends what the PHY hears, K flags and all; where it has nothing, as after its start, a
-    flow word that says nothing. Its FIFO forgets what comes when it is full, which equal clocks
-    never make it.
+    The near-end loopback returns the words to the port in front of the PHY; they also go to the
+    PHY. The far-end loopback sends the words that the PHY receives, with their K flags. If it has
+    none, as after its start, it sends a flow word with state 0. Its FIFO drops words when it is
+    full; with equal clocks it never is.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class LinkEquipment(LiteXModule):
     port_rx  : Endpoint(serial_rx_layout), out
     phy_tx   : Endpoint(serial_tx_layout), out
     phy_rx   : Endpoint(serial_rx_layout), in
-    transmit : Signal(3), in    enum prbs: sent in place of the port's words
-    check    : Signal(3), in    enum prbs: expected
-    near     : Signal(), in
-    far      : Signal(), in
-    error    : Signal(), in     one cycle: one bit of the next word is turned over
+    transmit : Signal(3), in    enum prbs: sequence that is sent instead of the port's words
+    check    : Signal(3), in    enum prbs: sequence that is expected
+    near     : Signal(), in     near-end loopback
+    far      : Signal(), in     far-end loopback
+    error    : Signal(), in     one cycle: invert one bit of the next word
     locked, words, wrong : of the PRBSChecker
 
     Cycles: 0; near-end loopback 1, far-end loopback 3.
@@ -60,7 +60,7 @@ class LinkEquipment(LiteXModule):
 
         taken   = Signal()
         pending = Signal()
-        word    = Signal(32)  # before the error
+        word    = Signal(32)  # before the bit error
         self.comb += [
             taken.eq(phy_tx.valid & phy_tx.ready),
             generator.select.eq(self.transmit),
@@ -88,14 +88,14 @@ class LinkEquipment(LiteXModule):
                 port_tx.connect(phy_tx, omit={"data"}),
                 word.eq(port_tx.data)
             ),
-            # In the second symbol, where no control word has its K code.
+            # The error is in the second symbol, because the K code of a control word is the first.
             phy_tx.data.eq(word ^ (pending << 8)),
         ]
         self.sync += If(self.error, pending.eq(1)).Elif(taken, pending.eq(0))
 
         # Receive ----------------------------------------------------------------------------------
 
-        turned = stream.Endpoint(serial_rx_layout())  # what has just gone out
+        turned = stream.Endpoint(serial_rx_layout())  # near-end loopback: the word just sent
         self.sync += [
             turned.valid.eq(taken),
             turned.data.eq(phy_tx.data),
@@ -119,13 +119,13 @@ class LinkEquipment(LiteXModule):
 # Wiring -------------------------------------------------------------------------------------------
 
 def attach_equipment(link, equipment, serial, identity):
-    """Put the equipment between a link and its serial PHY, and both under the host registers
+    """Connect the equipment between a link and its serial PHY, and both to the host registers
     LINK_*.
 
     Parameters
     ----------
     link     : LinkPort
-    serial   : serial PHY, as DibberCore takes it; `absent` if there is none (phy/absent.py)
+    serial   : serial PHY, as for DibberCore; with `absent` if there is none (phy/absent.py)
     identity : HostRegisters
 
     Returns a list of statements.
@@ -138,14 +138,17 @@ def attach_equipment(link, equipment, serial, identity):
         serial.source.connect(equipment.phy_rx),
         link.signal.eq(serial.signal),
 
-        *[getattr(equipment, name).eq(getattr(control, name)) for name in ["transmit", "check", "near", "far"]],
+        *[
+            getattr(equipment, name).eq(getattr(control, name))
+            for name in ["transmit", "check", "near", "far"]],
         equipment.error.eq(command.error),
         link.test.eq(identity.link_test),
         link.retrain.eq(command.retrain),
         link.ping.eq(command.ping),
         link.nonce.eq(identity.link_nonce),
         *[getattr(shown, name).eq(getattr(link, name))
-            for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+            for name in [
+                "state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
         shown.slack_high.eq(Cat(*link.slack_high)),
         shown.prbs.eq(equipment.locked),
         shown.prbs_words.eq(equipment.words),

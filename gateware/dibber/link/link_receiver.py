@@ -1,4 +1,4 @@
-"""Symbols to words, and words to packets of channels."""
+"""Link receiver: symbols become words, and words become the packets of each channel."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -16,7 +16,7 @@ from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_FILL_INVERTED, K_CO
 # Words --------------------------------------------------------------------------------------------
 
 class WordDecoder(LiteXModule):
-    """Find the words, and what each of them is.
+    """Align to words, and decode the kind of each word.
 
     Parameters
     ----------
@@ -25,18 +25,17 @@ class WordDecoder(LiteXModule):
     Attributes
     ----------
     sink  : Endpoint(serial_rx_layout), in
-    hunt  : Signal(), in    take the lane of any comma as the first of a word
+    hunt  : Signal(), in    align: the lane of each comma becomes the first lane of a word
     data  : Signal(32), out the word
-    valid : Signal(), out   there is one, and then it is exactly one of the next ten:
-    is_data, is_start, is_resume, is_end, is_end_bad, is_flow, is_nonce, is_ping, is_pong, is_wrong
-    : Signal(), out
-    channel  : Signal(channels), out  one bit: the channel of START or RESUME
-    routed   : Signal(), out  START says that there is a prefix: the packet's route does not end
-               here
-    inverted : Signal(), out  a flow word whose bits are all inverted
-    code_error, disparity_error : Signal(), out  one cycle an input word with such errors
+    valid : Signal(), out   there is a word; exactly one of the next ten signals is 1
+    is_data, is_start, is_resume, is_end, is_end_bad : Signal(), out
+    is_flow, is_nonce, is_ping, is_pong, is_wrong    : Signal(), out
+    channel  : Signal(channels), out  one-hot: the channel of START or RESUME
+    routed   : Signal(), out  START announces prefix words: the packet's route does not end here
+    inverted : Signal(), out  a flow word with all bits inverted
+    code_error, disparity_error : Signal(), out  one cycle for each input word with such errors
 
-    Cycles: 1; a word more when the lanes are not aligned.
+    Cycles: 1; one word more if the lanes are not aligned.
     """
     def __init__(self, channels):
         self.sink     = sink = stream.Endpoint(serial_rx_layout())
@@ -75,39 +74,41 @@ class WordDecoder(LiteXModule):
         ]
 
         # Decoding ---------------------------------------------------------------------------------
-        s       = [symbol[:8] for symbol in word]
-        k       = Cat(*[symbol[8] for symbol in word])
-        clean   = Signal()
-        control = Signal()
-        empty   = Signal()
-        twin    = Signal()  # the second symbol is the first one's complement
-        named   = Signal()  # a channel, with its CRC
-        plain   = Signal()  # no prefix words
-        greets  = Signal()
-        nonce   = Signal(16)
-        bits    = bits_for(channels - 1)
+        s             = [symbol[:8] for symbol in word]
+        k             = Cat(*[symbol[8] for symbol in word])
+        clean         = Signal()
+        control       = Signal()
+        rest_zero     = Signal()
+        is_complement = Signal()  # the second and third symbols are complements
+        channel_ok    = Signal()  # a channel, with its CRC
+        no_prefix     = Signal()
+        nonce_ok      = Signal()
+        nonce         = Signal(16)
+        bits          = bits_for(channels - 1)
         self.comb += [
             clean.eq(Cat(*[symbol[9] for symbol in word]) == 0),
             control.eq(clean & (k == FIRST_IS_K)),
-            empty.eq((s[1] == 0) & (s[2] == 0) & (s[3] == 0)),
-            twin.eq((s[1] ^ s[2]) == 0xff),
-            # Bits that have to be 0 are none of the CRC's sum.
-            named.eq((s[1][:4] < channels) & ~s[1][7] & (s[2] == crc8(Cat(s[1][:bits], Constant(0, 4 - bits), s[1][4:7], Constant(0, 1))))
+            rest_zero.eq((s[1] == 0) & (s[2] == 0) & (s[3] == 0)),
+            is_complement.eq((s[1] ^ s[2]) == 0xff),
+            # The CRC is computed over the bits that may be set; the others are compared with 0.
+            channel_ok.eq(
+                (s[1][:4] < channels) & ~s[1][7] &
+                (s[2] == crc8(Cat(s[1][:bits], Constant(0, 4 - bits), s[1][4:7], Constant(0, 1))))
                 & (s[3] == 0)),
-            plain.eq(s[1][4:7] == 0),
+            no_prefix.eq(s[1][4:7] == 0),
             nonce.eq(Cat(s[1], s[2])),
-            greets.eq(s[3] == nonce_crc(nonce)),
+            nonce_ok.eq(s[3] == nonce_crc(nonce)),
         ]
         kinds = {
             "data":    clean & (k == 0),
-            "start":   control & (s[0] == K_START) & named,
-            "resume":  control & (s[0] == K_RESUME) & named & plain,
-            "end":     control & (s[0] == K_END) & empty,
-            "end_bad": control & (s[0] == K_END_BAD) & empty,
-            "flow":    control & (s[0] == K_COMMA) & twin & (s[3] == FLOW_FILL),
-            "nonce":   control & (s[0] == K_NONCE) & greets,
-            "ping":    control & (s[0] == K_PING) & twin & (s[3] == 0),
-            "pong":    control & (s[0] == K_PONG) & twin & (s[3] == 0),
+            "start":   control & (s[0] == K_START) & channel_ok,
+            "resume":  control & (s[0] == K_RESUME) & channel_ok & no_prefix,
+            "end":     control & (s[0] == K_END) & rest_zero,
+            "end_bad": control & (s[0] == K_END_BAD) & rest_zero,
+            "flow":    control & (s[0] == K_COMMA) & is_complement & (s[3] == FLOW_FILL),
+            "nonce":   control & (s[0] == K_NONCE) & nonce_ok,
+            "ping":    control & (s[0] == K_PING) & is_complement & (s[3] == 0),
+            "pong":    control & (s[0] == K_PONG) & is_complement & (s[3] == 0),
         }
         known = Signal(len(kinds))
         self.comb += known.eq(Cat(*kinds.values()))
@@ -115,11 +116,12 @@ class WordDecoder(LiteXModule):
         self.sync += [
             self.valid.eq(sink.valid),
             self.is_wrong.eq(sink.valid & (known == 0)),
-            # The other two symbols of an inverted flow word may be in error, for it is no pair of
-            # ours.
-            self.inverted.eq(sink.valid & (word[0] == (K_COMMA | 0x100)) & (word[3] == FLOW_FILL_INVERTED)),
+            # Only the first and last symbols are compared: the middle ones of an inverted flow word
+            # may have code errors.
+            self.inverted.eq(
+                sink.valid & (word[0] == (K_COMMA | 0x100)) & (word[3] == FLOW_FILL_INVERTED)),
             self.data.eq(Cat(*s)),
-            self.routed.eq(~plain),
+            self.routed.eq(~no_prefix),
             *[self.channel[n].eq(s[1][:2] == n) for n in range(channels)],
         ]
         for n, name in enumerate(kinds):
@@ -130,15 +132,14 @@ class WordDecoder(LiteXModule):
 # Receiver -----------------------------------------------------------------------------------------
 
 class LinkReceiver(LiteXModule):
-    """Take the packets of each channel out of their frames.
+    """Extract the packets of each channel from their frames.
 
-    A packet's last word is known by what follows it, so a word is held until the channel's next one
-    or its END comes. Whatever cannot stand where it does ends every begun packet as bad, all in the
-    same cycle: an erroneous symbol, an unknown control word, a START inside a packet of its own
-    channel, a word of a packet after an END, the loss of the link. What follows belongs to nobody
-    until the next START or RESUME. A packet with a prefix, whose route does not end here, is never
-    begun. RESUME of a channel without a begun packet is no contradiction: its packet was ended
-    here, and the sender cannot know.
+    A packet's last word is known only by its successor. So a word is held until the channel's next
+    word or its END comes. An error ends all begun packets as bad in the same cycle: an erroneous
+    symbol, an unknown control word, a START inside a packet of its own channel, a packet's word
+    after an END, the loss of the link. Words after it are ignored until the next START or RESUME. A
+    packet with a prefix, whose route does not end here, is not begun. A RESUME of a channel without
+    a begun packet is no error: its packet was ended here, and the sender cannot know.
 
     Parameters
     ----------
@@ -147,12 +148,12 @@ class LinkReceiver(LiteXModule):
     Attributes
     ----------
     sink    : Endpoint(serial_rx_layout), in
-    sources : list of Endpoint(word_layout), out   without back-pressure
-    up      : Signal(), in       packets are believed
+    sources : list of Endpoint(word_layout), out   without backpressure
+    up      : Signal(), in       packets are accepted
     misrouted : Signal(), out    one cycle for each packet with a prefix
-    decoder : WordDecoder        the words; flow, nonce, ping and pong are for others
+    decoder : WordDecoder        its flow, nonce, ping and pong words are used by other blocks
 
-    Cycles: 1 from a word's successor to `sources`; a word more when the lanes are not aligned.
+    Cycles: 1 from a word's successor to `sources`; one word more if the lanes are not aligned.
     """
     def __init__(self, channels):
         self.decoder = decoder = WordDecoder(channels)
@@ -163,51 +164,51 @@ class LinkReceiver(LiteXModule):
 
         # # #
 
-        on    = Signal(channels)  # the channel of the last START or RESUME; none after END
-        begun = Signal(channels)
-        holds = Signal(channels)
-        fresh = Signal(channels)  # nothing of the packet was handed on yet
-        ends  = Signal()
-        clash = Signal()          # START inside a packet of its own channel
-        stray = Signal()          # of no packet, though there are begun ones
-        fails = Signal()          # every begun packet ends as bad
+        active       = Signal(channels)  # one-hot: channel of the last START or RESUME; 0 after END
+        begun        = Signal(channels)
+        holds_word   = Signal(channels)
+        is_first     = Signal(channels)  # no word of the packet was passed on yet
+        ends         = Signal()
+        start_clash  = Signal()          # START inside a packet of its own channel
+        stray_word   = Signal()          # a word without channel, while packets are begun
+        ends_all_bad = Signal()          # all begun packets end as bad
         self.comb += [
             ends.eq(decoder.is_end | decoder.is_end_bad),
-            clash.eq(decoder.is_start & ((begun & decoder.channel) != 0)),
-            stray.eq((decoder.is_data | ends) & (on == 0) & (begun != 0)),
-            fails.eq(decoder.is_wrong | clash | stray | ~self.up),
+            start_clash.eq(decoder.is_start & ((begun & decoder.channel) != 0)),
+            stray_word.eq((decoder.is_data | ends) & (active == 0) & (begun != 0)),
+            ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up),
         ]
         for n, source in enumerate(sources):
             held   = Signal(32)
             adds   = Signal()
             closes = Signal()
             self.comb += [
-                adds.eq(decoder.is_data & on[n] & begun[n]),
-                closes.eq(begun[n] & (fails | (ends & on[n]))),
-                source.valid.eq(holds[n] & (closes | adds)),
+                adds.eq(decoder.is_data & active[n] & begun[n]),
+                closes.eq(begun[n] & (ends_all_bad | (ends & active[n]))),
+                source.valid.eq(holds_word[n] & (closes | adds)),
                 source.channel.eq(n),
                 source.data.eq(held),
-                source.first.eq(fresh[n]),
+                source.first.eq(is_first[n]),
                 source.last.eq(closes),
-                source.bad.eq(closes & (fails | decoder.is_end_bad)),
+                source.bad.eq(closes & (ends_all_bad | decoder.is_end_bad)),
             ]
             self.sync += [
                 If(adds,
                     held.eq(decoder.data),
-                    holds[n].eq(1)
+                    holds_word[n].eq(1)
                 ),
-                If(source.valid, fresh[n].eq(0)),
+                If(source.valid, is_first[n].eq(0)),
                 If(closes,
                     begun[n].eq(0),
-                    holds[n].eq(0)
+                    holds_word[n].eq(0)
                 ),
                 If(self.up & decoder.is_start & decoder.channel[n] & ~decoder.routed,
                     begun[n].eq(1),
-                    fresh[n].eq(1)
+                    is_first[n].eq(1)
                 ),
             ]
         self.sync += [
             self.misrouted.eq(self.up & decoder.is_start & decoder.routed),
-            If(ends, on.eq(0)),
-            If(decoder.is_start | decoder.is_resume, on.eq(decoder.channel)),
+            If(ends, active.eq(0)),
+            If(decoder.is_start | decoder.is_resume, active.eq(decoder.channel)),
         ]

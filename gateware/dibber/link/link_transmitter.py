@@ -1,4 +1,4 @@
-"""Packets of channels to symbols, interleaved."""
+"""Link transmitter: frame the packets of all channels and interleave them word by word."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -16,25 +16,25 @@ from dibber.link.stop_state import FlowSchedule
 from dibber.link.symbols import (FIRST_IS_K, K_END, K_END_BAD, NONCE_PERIOD_WORDS, NONCE_TRAIN_WORDS,
     PONG_REST_WORDS, flow_word, nonce_word, ping_word, pong_word, prefixed_start_word, resume_word)
 
-# Words that the channels behind have after a whole packet, if they want them.
+# Words that the lower-priority channels get after a whole packet, if they want them.
 TURN_WORDS = 32
 
 class LinkTransmitter(LiteXModule):
-    """Frame packets and interleave them, and tell the flow state in between and inside.
+    """Frame packets and interleave them; insert the flow state between and within them.
 
-    At every word the lowest channel that offers one and is not stopped goes; a START or RESUME says
-    that the channel changes. The END follows the last word whatever else waits: it is one word, and
-    a RESUME for it would be another. After the END of any channel but CONTROL those behind it have
-    TURN_WORDS words before it, or one between, may start again, so that none of them starves.
+    For each word the arbiter grants the lowest channel that offers a word and is not stopped. A
+    START or RESUME marks a change of channel. The END follows a packet's last word at once, because
+    sending another channel first would cost a RESUME. After an END of any channel except CONTROL,
+    the channels of lower priority get up to TURN_WORDS words before that channel, or one between,
+    may start again. So no channel starves.
 
-    When the link is lost the rest of each begun packet is taken and forgotten; the other end drops
-    what it had of it. A `first` word inside a packet tells that its sender was reset: the old
-    packet ends as bad.
+    When the link is lost, the rest of each begun packet is discarded; the other end drops its part.
+    A word with `first` inside a packet shows that its sender was reset: the old packet ends as bad.
 
-    A word is the first that applies of: twin of a flow word, pong, flow word that is due, ping,
-    nonce that is due (only where the word before was not a packet's), END, packets, flow word.
-    PONG_REST_WORDS others follow a pong, so the other end's pings take one word in so many and
-    delay nothing that is due by more than one.
+    Priority of words: twin of a flow word, pong, flow word that is due, ping, nonce that is due
+    (only after a word that was not a packet's), END, packets, filler flow word. At least
+    PONG_REST_WORDS other words follow a pong. So pings of the other end cannot flood this
+    direction, and delay a word that is due by at most one word.
 
     Parameters
     ----------
@@ -42,20 +42,19 @@ class LinkTransmitter(LiteXModule):
 
     Attributes
     ----------
-    sinks  : list of Endpoint(word_layout), in   `bad` on the last word: it ends as one to be
-             dropped
+    sinks  : list of Endpoint(word_layout), in   `bad` on the last word: the packet ends as bad
     source : Endpoint(serial_tx_layout), out
     up     : Signal(), in          packets may be sent
-    go     : Signal(channels), in  the other end takes this channel
-    flow   : Signal(8), in         what to tell: STOP bits and "I hear you"
-    told   : Signal(8), out        what was told last
+    go     : Signal(channels), in  the other end accepts this channel
+    flow   : Signal(8), in         state to send: STOP bits and "I hear you"
+    told   : Signal(8), out        the state in the last flow word
     nonce  : Signal(16), in
     ping   : Record(valid, ready, number), in   `ready`: it goes into the output register
-    pong   : the same
+    pong   : Record(valid, ready, number), in
     waits  : Signal(), out         a packet waits for GO
 
     Cycles: 1 from a word to its symbols; 2 words between packets, 1 between words of different
-    ones.
+    packets.
     """
     def __init__(self, channels):
         assert 2 <= channels <= 4
@@ -82,178 +81,185 @@ class LinkTransmitter(LiteXModule):
         ]
 
         # Channels ---------------------------------------------------------------------------------
-        every   = range(channels)
-        # a word may go as far as the other end and a lost link are concerned
-        allowed = Signal(channels)
-        wants   = Signal(channels)  # one is there, and it is the channel's turn
-        choice  = Signal(channels)  # the lowest of those
-        on      = Signal(channels)  # the channel of the last START or RESUME; none after END
-        lower   = Signal(channels)  # those before it
-        begun   = Signal(channels)  # START was sent, END not yet
-        taken   = Signal(channels)  # and a word after it
-        lost    = Signal(channels)  # the link was lost inside a packet, whose end has not come yet
-        loses   = Signal(channels)  # `lost` in the next cycle
-        ending  = Signal()          # the last word of the packet that is `on` was sent
-        bad     = Signal()
-        held    = Signal(channels)  # may not start now, for the sake of those behind
-        valid   = Cat(*[sink.valid for sink in sinks])
+        all_channels   = range(channels)
+        # The channel may send: the other end accepts it, and no lost packet is being discarded.
+        allowed         = Signal(channels)
+        wants           = Signal(channels)  # offers a word, and may send it
+        choice          = Signal(channels)  # one-hot: the lowest of these
+        active  = Signal(channels)  # one-hot: channel of the last START or RESUME; 0 after END
+        higher_priority = Signal(channels)  # the channels below `active`
+        begun           = Signal(channels)  # START was sent, END not yet
+        word_sent       = Signal(channels)  # a word after START was sent
+        lost    = Signal(channels)  # the link was lost within a packet, whose end has not come yet
+        lost_next       = Signal(channels)  # `lost` in the next cycle
+        end_due         = Signal()          # the last word of the active channel's packet was sent
+        bad             = Signal()
+        start_held = Signal(channels)  # must not start a packet now: lower priorities have a turn
+        valid           = Cat(*[sink.valid for sink in sinks])
         self.comb += [
-            wants.eq(valid & allowed & (begun | ~held)),
-            *[choice[n].eq(wants[n] & (wants[:n] == 0) if n else wants[n]) for n in every],
-            *[If(~self.up & taken[n] & ~(ending & on[n]),
-                loses[n].eq(1)
+            wants.eq(valid & allowed & (begun | ~start_held)),
+            *[choice[n].eq(wants[n] & (wants[:n] == 0) if n else wants[n]) for n in all_channels],
+            *[If(~self.up & word_sent[n] & ~(end_due & active[n]),
+                lost_next[n].eq(1)
             ).Elif(sink.valid & (sink.first | sink.last),
-                loses[n].eq(0)
+                lost_next[n].eq(0)
             ).Else(
-                loses[n].eq(lost[n])
+                lost_next[n].eq(lost[n])
             ) for n, sink in enumerate(sinks)],
         ]
         self.sync += [
-            lost.eq(loses),
-            allowed.eq(self.go & ~loses),
+            lost.eq(lost_next),
+            allowed.eq(self.go & ~lost_next),
             self.waits.eq(self.up & ((valid & ~self.go & ~lost) != 0)),
         ]
 
         # What goes --------------------------------------------------------------------------------
-        fixed  = Signal()  # a word that is none of a packet's
-        free   = Signal()  # for packets
-        stays  = Signal()  # the channel that goes is `on`
-        again  = Signal()  # its word begins another packet inside the last one
-        takes  = Signal()  # a word of a packet goes
-        turns  = Signal()  # START or RESUME goes
-        closes = Signal()  # END or END BAD goes
-        of_on  = lambda values: reduce(or_, [on[n] & value for n, value in enumerate(values)])
+        not_packet   = Signal()  # the word is no packet's word
+        free         = Signal()  # a packet's word, START, RESUME or END may be sent
+        same_channel = Signal()  # the granted channel is `active`
+        new_first    = Signal()  # its word begins another packet within the last one
+        packet_word  = Signal()  # a word of a packet is sent
+        switches     = Signal()  # START or RESUME is sent
+        sends_end    = Signal()  # END or END BAD is sent
+        of_active    = lambda values: reduce(
+            or_, [active[n] & value for n, value in enumerate(values)])
         self.comb += [
-            free.eq(step & self.up & ~fixed),
-            stays.eq(((valid & allowed & on) != 0) & ((wants & lower) == 0)),
-            again.eq(of_on([taken[n] & sink.first for n, sink in enumerate(sinks)])),
-            takes.eq(free & ~ending & stays & ~again),
-            turns.eq(free & ~ending & ~stays & (wants != 0)),
-            closes.eq(free & (ending | (stays & again))),
-            *[sink.ready.eq((takes & on[n]) | (lost[n] & ~sink.first)) for n, sink in enumerate(sinks)],
+            free.eq(step & self.up & ~not_packet),
+            same_channel.eq(((valid & allowed & active) != 0) & ((wants & higher_priority) == 0)),
+            new_first.eq(of_active([word_sent[n] & sink.first for n, sink in enumerate(sinks)])),
+            packet_word.eq(free & ~end_due & same_channel & ~new_first),
+            switches.eq(free & ~end_due & ~same_channel & (wants != 0)),
+            sends_end.eq(free & (end_due | (same_channel & new_first))),
+            *[
+                sink.ready.eq((packet_word & active[n]) | (lost[n] & ~sink.first))
+                for n, sink in enumerate(sinks)],
         ]
         self.sync += [
-            If(takes,
-                taken.eq(taken | on),
-                ending.eq(of_on([sink.last for sink in sinks])),
-                bad.eq(of_on([sink.bad for sink in sinks])),
+            If(packet_word,
+                word_sent.eq(word_sent | active),
+                end_due.eq(of_active([sink.last for sink in sinks])),
+                bad.eq(of_active([sink.bad for sink in sinks])),
             ),
-            If(turns,
-                on.eq(choice),
-                lower.eq(Cat(*[choice[n + 1:] != 0 for n in every[:-1]])),
+            If(switches,
+                active.eq(choice),
+                higher_priority.eq(Cat(*[choice[n + 1:] != 0 for n in all_channels[:-1]])),
                 begun.eq(begun | choice),
             ),
-            If(closes,
-                on.eq(0),
-                begun.eq(begun & ~on),
-                taken.eq(taken & ~on),
-                ending.eq(0),
+            If(sends_end,
+                active.eq(0),
+                begun.eq(begun & ~active),
+                word_sent.eq(word_sent & ~active),
+                end_due.eq(0),
             ),
             If(~self.up,
-                on.eq(0),
+                active.eq(0),
                 begun.eq(0),
-                taken.eq(0),
-                ending.eq(0),
+                word_sent.eq(0),
+                end_due.eq(0),
             ),
         ]
 
         # Turns ------------------------------------------------------------------------------------
-        # A channel that offers a word goes on offering it, so what is seen at the END holds after
-        # it.
-        turn   = Signal(max=TURN_WORDS)
-        behind = Signal(channels)  # those for whose sake others are held
-        offer  = Signal(channels)
-        spent  = Signal()          # a word of them goes
+        # A channel that offers a word keeps offering it. So the offers at the END are still valid
+        # after it.
+        turn_left   = Signal(max=TURN_WORDS)
+        served      = Signal(channels)  # channels that have the turn, while others are held
+        offer       = Signal(channels)
+        served_word = Signal()          # a word of a served channel is sent
         self.comb += [
-            behind.eq(~held & ((1 << channels) - 2)),
+            served.eq(~start_held & ((1 << channels) - 2)),
             offer.eq(valid & allowed),
-            spent.eq(takes & ((on & behind) != 0)),
+            served_word.eq(packet_word & ((active & served) != 0)),
         ]
         self.sync += [
-            If(spent, turn.eq(turn - 1)),
-            If((spent & (turn == 0)) | (free & ((offer & behind) == 0)), held.eq(0)),
-            *[If(closes & on[n] & (offer[n + 1:] != 0),
-                turn.eq(TURN_WORDS - 1),
-                held.eq((2 << n) - 2),
-            ) for n in every[1:-1]],
+            If(served_word, turn_left.eq(turn_left - 1)),
+            If((served_word & (turn_left == 0)) | (free & ((offer & served) == 0)),
+                start_held.eq(0)
+            ),
+            *[If(sends_end & active[n] & (offer[n + 1:] != 0),
+                turn_left.eq(TURN_WORDS - 1),
+                start_held.eq((2 << n) - 2),
+            ) for n in all_channels[1:-1]],
         ]
 
         # Nonce ------------------------------------------------------------------------------------
-        greets = Signal()  # a nonce is to go
-        greet  = Signal()  # it goes
-        filled = Signal()  # a word goes that nobody needs
-        age    = Signal(max=NONCE_PERIOD_WORDS)
-        old    = Signal()
-        self.comb += old.eq((age == NONCE_PERIOD_WORDS - 1) | (~self.up & (age >= NONCE_TRAIN_WORDS - 1)))
+        nonce_due   = Signal()
+        sends_nonce = Signal()
+        is_filler   = Signal()  # the word is only a filler
+        age         = Signal(max=NONCE_PERIOD_WORDS)
+        nonce_old   = Signal()
+        self.comb += nonce_old.eq(
+            (age == NONCE_PERIOD_WORDS - 1) | (~self.up & (age >= NONCE_TRAIN_WORDS - 1)))
         self.sync += If(step,
-            If(greet,
+            If(sends_nonce,
                 age.eq(0),
-                greets.eq(0)
+                nonce_due.eq(0)
             ).Else(
-                If(old & filled, greets.eq(1)),
+                If(nonce_old & is_filler, nonce_due.eq(1)),
                 If(age != NONCE_PERIOD_WORDS - 1, age.eq(age + 1))
             ),
         )
 
         # Pongs ------------------------------------------------------------------------------------
-        answer = Signal()                     # a pong goes
-        rests  = Signal()                     # the next one may not yet, for so many words and one:
-        rest   = Signal(max=PONG_REST_WORDS)
+        sends_pong   = Signal()
+        pong_blocked = Signal()               # no pong for `block_left` + 1 more words
+        block_left   = Signal(max=PONG_REST_WORDS)
         self.sync += If(step,
-            If(answer,
-                rest.eq(PONG_REST_WORDS - 1),
-                rests.eq(1)
-            ).Elif(rests,
-                rest.eq(rest - 1),
-                rests.eq(rest != 0)
+            If(sends_pong,
+                block_left.eq(PONG_REST_WORDS - 1),
+                pong_blocked.eq(1)
+            ).Elif(pong_blocked,
+                block_left.eq(block_left - 1),
+                pong_blocked.eq(block_left != 0)
             ),
         )
 
         # Symbols ----------------------------------------------------------------------------------
-        # What is known early stands in one register: words that are none of packets', and those of
-        # the channel that is `on`. What depends on who offers a word in this cycle stands in the
-        # other.
+        # Two output registers. `early` has what is known early in the cycle: words of no packet,
+        # and words of the active channel. `late` has what depends on the channels' offers.
         early   = Signal(32)
         early_k = Signal()
         late    = Signal(32)
         is_late = Signal()
-        begin   = reduce(or_, [Mux(choice[n], Mux(begun[n], resume_word(n), prefixed_start_word(n, sink.prefix)), 0)
+        begin   = reduce(
+            or_,
+            [Mux(choice[n], Mux(begun[n], resume_word(n), prefixed_start_word(n, sink.prefix)), 0)
             for n, sink in enumerate(sinks)])
         data    = Signal(32)
         self.comb += [
-            fixed.eq(1),
-            If(self.pong.valid & ~rests & ~schedule.twin,
+            not_packet.eq(1),
+            If(self.pong.valid & ~pong_blocked & ~schedule.twin,
                 data.eq(pong_word(self.pong.number)),
                 self.pong.ready.eq(step),
-                answer.eq(1)
+                sends_pong.eq(1)
             ).Elif(schedule.due,
                 data.eq(flow_word(self.flow)),
                 schedule.sent.eq(1)
             ).Elif(self.ping.valid,
                 data.eq(ping_word(self.ping.number)),
                 self.ping.ready.eq(step)
-            ).Elif(greets,
+            ).Elif(nonce_due,
                 data.eq(nonce_word(self.nonce)),
-                greet.eq(1)
+                sends_nonce.eq(1)
             ).Else(
-                fixed.eq(0),
-                data.eq(reduce(or_, [Mux(on[n], sink.data, 0) for n, sink in enumerate(sinks)]))
+                not_packet.eq(0),
+                data.eq(reduce(or_, [Mux(active[n], sink.data, 0) for n, sink in enumerate(sinks)]))
             ),
-            filled.eq(~fixed & ~(self.up & (ending | (wants != 0)))),
-            schedule.filled.eq(filled),
+            is_filler.eq(~not_packet & ~(self.up & (end_due | (wants != 0)))),
+            schedule.filled.eq(is_filler),
             source.data.eq(Mux(is_late, late, early)),
             source.k.eq(Mux(is_late | early_k, FIRST_IS_K, 0)),
         ]
         self.sync += If(step,
             source.valid.eq(1),
             early.eq(data),
-            early_k.eq(fixed),
-            is_late.eq(~fixed & ~takes),
+            early_k.eq(not_packet),
+            is_late.eq(~not_packet & ~packet_word),
             If(~self.up,
                 late.eq(flow_word(self.told))
-            ).Elif(ending,
+            ).Elif(end_due,
                 late.eq(Mux(bad, K_END_BAD, K_END))
-            ).Elif(stays,
+            ).Elif(same_channel,
                 late.eq(K_END_BAD)
             ).Elif(wants != 0,
                 late.eq(begin)

@@ -1,4 +1,4 @@
-"""Who is at the other end, and how far away."""
+"""The other end of the link: its nonce, and the round-trip time."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,17 +11,18 @@ from litex.soc.interconnect import stream
 # Peer ---------------------------------------------------------------------------------------------
 
 class LinkPeer(LiteXModule):
-    """The other end's nonce. One's own (unless it is 0, which says nothing) tells a loopback.
+    """Store the other end's nonce. If it is our own nonce (other than 0, which means unknown), the
+    link is looped back.
 
     Attributes
     ----------
     nonce      : Signal(16), in   our own
-    heard      : Signal(), in     a nonce came
-    said       : Signal(16), in   with `heard`
+    heard      : Signal(), in     a nonce was received
+    said       : Signal(16), in   with `heard`: its value
     forget     : Signal(), in
     peer       : Signal(16), out
     peer_known : Signal(), out
-    loopback   : Signal(), out    it is our own
+    loopback   : Signal(), out    the peer's nonce is our own
     """
     def __init__(self):
         self.nonce      = Signal(16)
@@ -48,28 +49,30 @@ class LinkPeer(LiteXModule):
 
 # Round Trip ---------------------------------------------------------------------------------------
 
-# From a ping's word on `serial_rx` to the pong's on `serial_tx`: decoded, noted, sent.
+# From a ping's word on `serial_rx` to the pong's on `serial_tx`: decode, register, send.
 ANSWER_CYCLES = 3
-# From a pong's word on `serial_rx` to where it is seen.
+# From a pong's word on `serial_rx` to its decoded event.
 DECODE_CYCLES = 1
 
 class RoundTrip(LiteXModule):
-    """Answer pings, and measure the time to a pong. Of pings that come faster than pongs may go,
-    the last is answered.
+    """Answer pings, and measure the time from our ping to its pong.
+
+    If pings come faster than pongs may be sent, the last one is answered.
 
     Attributes
     ----------
-    start      : Signal(), in    pulse: measure; an earlier ping that was not answered is forgotten
-    heard_ping : Signal(), in    a ping came
-    heard_pong : Signal(), in    a pong came
-    number     : Signal(8), in   with either
+    start      : Signal(), in    pulse: measure; an earlier ping without answer is abandoned
+    heard_ping : Signal(), in    a ping was received
+    heard_pong : Signal(), in    a pong was received
+    number     : Signal(8), in   with either: its number
     ping       : Endpoint([number]), out  to the transmitter
     pong       : Endpoint([number]), out
-    round_trip : Signal(32), out  cycles from a ping on `serial_tx` to its pong on `serial_rx`, less
-                                  ANSWER_CYCLES of the other end; 0 from `start` until there is one
+    round_trip : Signal(32), out  cycles from a ping on `serial_tx` to its pong on `serial_rx`,
+                 minus the ANSWER_CYCLES of the other end; 0 from `start` until the pong
 
-    The other end adds a cycle for each cycle that its PHY does not take a word, and either end one
-    when its lanes are not aligned, for it has a word only with the next one's first symbols.
+    The other end adds a cycle for each cycle in which its PHY does not take a word. An end whose
+    lanes are not aligned adds one more, because a word is complete only with the first symbols of
+    the next.
     """
     def __init__(self):
         self.start      = Signal()
@@ -84,8 +87,8 @@ class RoundTrip(LiteXModule):
 
         cycles  = Signal(32)
         waiting = Signal()
-        answers = Signal()
-        self.comb += answers.eq(waiting & self.heard_pong & (self.number == ping.number))
+        matches = Signal()
+        self.comb += matches.eq(waiting & self.heard_pong & (self.number == ping.number))
         self.sync += [
             If(self.heard_ping,
                 pong.valid.eq(1),
@@ -94,14 +97,14 @@ class RoundTrip(LiteXModule):
                 pong.valid.eq(0)
             ),
             cycles.eq(cycles + 1),
-            If(answers,
+            If(matches,
                 waiting.eq(0),
                 self.round_trip.eq(cycles)
             ),
             If(ping.ready,
                 ping.valid.eq(0),
                 waiting.eq(1),
-                # `ready` is a cycle before the ping is on `serial_tx`.
+                # `ready` comes one cycle before the ping is on `serial_tx`.
                 cycles.eq(-(ANSWER_CYCLES + DECODE_CYCLES) & 0xffffffff),
             ),
             If(self.start,

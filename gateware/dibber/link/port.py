@@ -1,4 +1,4 @@
-"""One port of the link: all between a serial PHY and the packet layer."""
+"""One port of the link: everything between a serial PHY and the packet layer."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -16,52 +16,50 @@ from dibber.link.link_transmitter import LinkTransmitter
 from dibber.common.pulses import Pulses
 from dibber.common.places import Skid
 
-# Depths of the slack buffers by channel. Whatever stands above the high mark is for what comes
-# after STOP, and only what is below it keeps the packet layer busy until words come again after GO.
-# BULK, which goes at the rate of the link, has 384 words of that: 192 are left when it says GO,
-# more than 50 m of cable take to bring the next one. The others have packets of 48 words at most,
-# and EXPRESS room for two of them before it says STOP. CONTROL is always sunk and stays empty. 256
-# is the least that the buffer can be; one of up to 512 words is one block RAM of the ECP5.
+# Depths of the slack buffers by channel. The part above the high mark takes the words that come
+# after STOP. The part below it keeps the packet layer busy from GO until words come again. BULK
+# runs at the link's rate and has 384 words below the mark. Of these, 192 are left when it sends GO,
+# more than the round trip of 50 m of cable takes. The other channels have packets of at most 48
+# words; EXPRESS has room for two of them before STOP. CONTROL is always drained at once and stays
+# empty. 256 is the smallest depth; up to 512 words fit in one block RAM of the ECP5.
 SLACK_WORDS = (256, 256, 512, 256)
 
 class LinkPort(LiteXModule):
-    """Framing, flow control, slack and training of one port.
+    """Framing, flow control, slack buffers and training of one port.
 
     Parameters
     ----------
     channels    : number of virtual channels, 2 to 4
-    slack_words : depth of the slack buffers: for each channel, or one for all
-    sunk        : channels whose words are always taken at once; they need no slack buffer
+    slack_words : depth of the slack buffers: a list by channel, or one number for all
+    sunk        : channels whose words are always taken at once; they have no slack buffer
 
     Attributes
     ----------
     serial_tx : Endpoint(serial_tx_layout), out
     serial_rx : Endpoint(serial_rx_layout), in
     sinks     : list of Endpoint(word_layout), in    packets to send, by channel
-    sources   : list of Endpoint(word_layout), out   packets received, by channel
-    signal    : Signal(), in          the transceiver sees a signal
-    test      : Signal(), in          be in TEST: no packets
-    retrain   : Signal(), in          pulse: go DOWN and train again; nothing above is reset
+    sources   : list of Endpoint(word_layout), out   received packets, by channel
+    signal    : Signal(), in          the transceiver detects a signal
+    test      : Signal(), in          stay in TEST: no packets
+    retrain   : Signal(), in          pulse: go DOWN and train again; the packet layer is not reset
     state     : Signal(4), out        enum link_state
     reason    : Signal(4), out        enum link_reason
     up        : Signal(), out         the state is UP
-    stopped   : Signal(channels), out channels that the other end stopped
-    nonce     : Signal(16), in        told to the other end; our own heard is a loopback, unless it
-                is 0
-    peer      : Signal(16), out       the other end's
-    peer_known: Signal(), out         it has been heard since the state was DOWN
-    ping      : Signal(), in          pulse: measure `round_trip`
-    round_trip: Signal(32), out       cycles through both transceivers and the cable, there and
-                                      back; see RoundTrip for what is taken off. 0 from `ping` until
-                                      it is known
-    slack_high: list of Signal(8), out  highest levels since the state became UP, in units of 4
-                                        words
-    counters  : dict of pulses: CODE_ERRORS and DISPARITY_ERRORS (words with errors, while not
+    stopped   : Signal(channels), out channels that the other end has stopped
+    nonce     : Signal(16), in        sent to the other end; if it comes back the link is looped
+                back, unless it is 0
+    peer      : Signal(16), out       nonce of the other end
+    peer_known: Signal(), out         it was received since the state was DOWN
+    ping      : Signal(), in          pulse: measure `round_trip` round_trip: Signal(32), out
+                cycles through both transceivers and the cable, both ways; see RoundTrip for what is
+                subtracted. 0 from `ping` until it is known slack_high: list of Signal(8), out
+                highest levels since the state became UP, in units of 4 words
+    counters  : dict of pulses: CODE_ERRORS and DISPARITY_ERRORS (words with errors, except in
                 DOWN), SLACK_OVERFLOW, STOPS_SENT, STOPS_RECEIVED, STOPPED_CYCLES, STOPPING_CYCLES,
                 LINK_TRAINED, LINK_LOST, WORDS_RECEIVED, PACKET_MISROUTED
 
     Cycles: 1 from `sinks` to `serial_tx`; 3 from a word's successor on `serial_rx` to `sources`
-    past an empty slack buffer, 2 of a channel that is sunk.
+    through an empty slack buffer, 2 for a channel in `sunk`.
     """
     def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=()):
         depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]
@@ -77,19 +75,22 @@ class LinkPort(LiteXModule):
         self.diagnosis   = diagnosis   = LinkDiagnosis()
         self.peering     = peering     = LinkPeer()
         self.measure     = measure     = RoundTrip()
-        # Which channel goes is decided of all that offer a word; they hear of it a cycle later.
+        # Skid buffers: the arbiter's grant depends on all channels, so a channel sees a stall one
+        # cycle later.
         pipes = [Skid(word_layout()) for _ in range(channels)]
         self.submodules += pipes
         self.comb += [pipe.source.connect(sink) for pipe, sink in zip(pipes, transmitter.sinks)]
         slack = {n: SlackBuffer(words) for n, words in enumerate(depths) if n not in sunk}
         for n, buffer in slack.items():
             self.add_module(f"slack{n}", buffer)
-        of_slack = lambda name: [getattr(slack[n], name) if n in slack else 0 for n in range(channels)]
+        of_slack = lambda name: [
+            getattr(slack[n], name) if n in slack else 0 for n in range(channels)]
 
-        self.serial_tx  = transmitter.source
-        self.serial_rx  = receiver.sink
-        self.sinks      = [pipe.sink for pipe in pipes]
-        self.sources    = [slack[n].source if n in slack else source for n, source in enumerate(receiver.sources)]
+        self.serial_tx = transmitter.source
+        self.serial_rx = receiver.sink
+        self.sinks     = [pipe.sink for pipe in pipes]
+        self.sources   = [
+            slack[n].source if n in slack else source for n, source in enumerate(receiver.sources)]
         self.test       = training.test
         self.retrain    = training.retrain
         self.state      = training.state
@@ -115,7 +116,7 @@ class LinkPort(LiteXModule):
             *[buffer.source.channel.eq(n) for n, buffer in slack.items()],
         ]
 
-        # What the other end told last; without a link, nothing goes.
+        # The state in the other end's last flow word. While the link is not UP nothing is sent.
         self.sync += If(words.is_flow, self.stopped.eq(words.data[8:8 + channels]))
 
         # Training ---------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ class LinkPort(LiteXModule):
             training.flow.eq(words.data[8:16]),
             training.told.eq(transmitter.told),
             training.known.eq(peering.peer_known & ~peering.loopback),
-            # In TEST too: what comes back in a loopback may have another alignment.
+            # Also in TEST, because the words of a loopback may have another alignment.
             words.hunt.eq(training.hunt | training.test),
             diagnosis.state.eq(training.state),
             diagnosis.signal.eq(self.signal),
@@ -151,17 +152,17 @@ class LinkPort(LiteXModule):
         ]
 
         # Counters ---------------------------------------------------------------------------------
-        heeded    = Signal()  # words are expected to be good
-        before    = Signal(channels)
-        rising    = Signal(channels)
-        told      = Signal(channels)
-        overflows = Signal(channels)
-        trained   = Signal()
-        self.comb += heeded.eq(~training.hunt)
+        is_trained    = Signal()  # not DOWN: words should be without errors
+        stops_before  = Signal(channels)
+        rising        = Signal(channels)
+        stop_received = Signal(channels)
+        overflows     = Signal(channels)
+        trained       = Signal()
+        self.comb += is_trained.eq(~training.hunt)
         self.sync += [
-            before.eq(stops),
-            rising.eq(stops & ~before),
-            told.eq(Mux(words.is_flow, words.data[8:8 + channels] & ~self.stopped, 0)),
+            stops_before.eq(stops),
+            rising.eq(stops & ~stops_before),
+            stop_received.eq(Mux(words.is_flow, words.data[8:8 + channels] & ~self.stopped, 0)),
             *[overflows[n].eq(overflow) for n, overflow in enumerate(of_slack("overflow"))],
             trained.eq(training.trained),
         ]
@@ -174,11 +175,11 @@ class LinkPort(LiteXModule):
                 self.sync += If(trained | (slack[n].level > high), high.eq(slack[n].level))
             self.slack_high.append(units)
         self.stops_sent     = Pulses(*rising)
-        self.stops_received = Pulses(*told)
+        self.stops_received = Pulses(*stop_received)
         self.overflow       = Pulses(*overflows)
-        self.counters = {
-            "CODE_ERRORS":      words.code_error & heeded,
-            "DISPARITY_ERRORS": words.disparity_error & heeded,
+        self.counters       = {
+            "CODE_ERRORS":      words.code_error & is_trained,
+            "DISPARITY_ERRORS": words.disparity_error & is_trained,
             "SLACK_OVERFLOW":   self.overflow.pulse,
             "STOPS_SENT":       self.stops_sent.pulse,
             "STOPS_RECEIVED":   self.stops_received.pulse,
@@ -186,6 +187,6 @@ class LinkPort(LiteXModule):
             "STOPPING_CYCLES":  training.up & (transmitter.told[:channels] != 0),
             "LINK_TRAINED":     training.trained,
             "LINK_LOST":        training.lost,
-            "WORDS_RECEIVED":   words.valid & heeded,
+            "WORDS_RECEIVED":   words.valid & is_trained,
             "PACKET_MISROUTED": receiver.misrouted,
         }

@@ -1,8 +1,8 @@
-"""Pseudo-random bit sequences in place of words: what a bit error rate is measured with.
+"""Pseudo-random bit sequences (PRBS) in place of words, to measure the bit error rate.
 
 ITU-T O.150: PRBS7 x^7 + x^6 + 1, PRBS15 x^15 + x^14 + 1, PRBS23 x^23 + x^18 + 1, PRBS31 x^31 + x^28
-+ 1, the last three sent inverted. 32 bits a word, bit 0 first, so that to the checker it does not
-matter where in a word a symbol stands.
++ 1; the last three are sent inverted. A word has 32 bits, bit 0 first. So the checker works at any
+alignment of symbols to words.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -24,15 +24,14 @@ POLYNOMIALS = {
 
 LONGEST = max(length for length, _, _ in POLYNOMIALS.values())
 
-# Good words in a row until the checker believes that it has the sequence, and bad ones until it
-# gives it up.
+# Good words in a row until the checker is locked, and bad ones in a row until it unlocks.
 LOCK_WORDS   = 8
 UNLOCK_WORDS = 8
 
 def following(length, tap):
-    """The next WIDTH bits of a sequence, each as the set of bits before it that it is the sum of.
+    """The next WIDTH bits of a sequence; each is a set of earlier bits, of which it is the sum.
 
-    Bit 0 is the one right before.
+    Earlier bit 0 is the last one before the word.
     """
     history = [frozenset([n]) for n in range(length)]
     bits    = []
@@ -47,7 +46,7 @@ def last_bits(word):
     return Cat(*[word[WIDTH - 1 - n] for n in range(LONGEST)])
 
 def next_word(select, before):
-    """Expression of the word that follows, as a list: (signal, statements). Sequences are not
+    """The next word as (signal, statements), `before` being the last bits. Sequences are not
     inverted here.
     """
     word = Signal(WIDTH)
@@ -57,13 +56,14 @@ def next_word(select, before):
         for name, (length, tap, _) in POLYNOMIALS.items()})]
 
 def is_inverted(select):
-    """Whether a sequence goes inverted over the wire."""
-    return Reduce("OR", [select == int(name) for name, (_, _, inverted) in POLYNOMIALS.items() if inverted])
+    """Whether a sequence is sent inverted, as an expression."""
+    return Reduce(
+        "OR", [select == int(name) for name, (_, _, inverted) in POLYNOMIALS.items() if inverted])
 
 # Generator ----------------------------------------------------------------------------------------
 
 class PRBSGenerator(LiteXModule):
-    """A word of the sequence a step.
+    """Generator: one word of the sequence a step.
 
     Attributes
     ----------
@@ -97,23 +97,22 @@ class PRBSGenerator(LiteXModule):
 # Checker ------------------------------------------------------------------------------------------
 
 class PRBSChecker(LiteXModule):
-    """Finds the sequence in what comes, follows it, and counts the symbols that are wrong.
+    """Checker: lock to the received sequence, follow it, and count wrong symbols.
 
-    Until it is locked it predicts each word from the one before as received; then from its own. So
-    a wrong symbol counts once and not again when it comes by the taps. A line that stands still
-    follows the recurrence too, and is not taken for the sequence.
+    Until it is locked, it predicts each word from the previous received word; then from its own
+    prediction. So a wrong symbol counts once, and not again when it reaches the taps. A constant
+    line also follows the recurrence; it is not taken for the sequence.
 
     Attributes
     ----------
     select : Signal(3), in      enum prbs
-    valid  : Signal(), in       `word` and `errors` are there
+    valid  : Signal(), in       `word` and `errors` are valid
     word   : Signal(32), in
-    errors : Signal(4), in      symbols that are known to be wrong
+    errors : Signal(4), in      symbols with a code error
     locked : Signal(), out
     words  : Signal(32), out    words since it was locked first
-    wrong  : Signal(32), out    symbols of them that were wrong. A change of `select` clears both;
-             both stop
-                                when `words` is all ones or `wrong` 2^31
+    wrong  : Signal(32), out    wrong symbols among them. A change of `select` clears both counters.
+             Both stop when `words` is all ones or `wrong` is 2**31
 
     Cycles: 3 from a word to the counters.
     """
@@ -128,78 +127,81 @@ class PRBSChecker(LiteXModule):
 
         # # #
 
-        # The received word and its errors, upright, beside the prediction for it.
-        valid     = Signal()
-        word      = Signal(WIDTH)
-        errors    = Signal(4)
-        expected  = Signal(WIDTH)
-        previous  = Signal(WIDTH)
-        before    = Signal(3)
-        changed   = Signal()
+        # The received word, not inverted, and its errors, beside its prediction.
+        valid         = Signal()
+        word          = Signal(WIDTH)
+        errors        = Signal(4)
+        expected      = Signal(WIDTH)
+        previous      = Signal(WIDTH)
+        select_before = Signal(3)
+        changed       = Signal()
         predicted, statements = next_word(select, last_bits(previous))
         self.comb += [
             statements,
-            changed.eq(select != before),
+            changed.eq(select != select_before),
             previous.eq(Mux(self.locked, expected, word)),
         ]
         self.sync += [
-            before.eq(select),
+            select_before.eq(select),
             valid.eq(self.valid & (select != PRBS.OFF) & ~changed),
             If(self.valid,
                 word.eq(self.word ^ Replicate(is_inverted(select), WIDTH)),
                 errors.eq(self.errors),
-                # Of the word that now stands in `word`, which is the one before.
+                # The prediction is made from the word that is in `word` now, the previous one.
                 expected.eq(predicted),
             ),
         ]
 
-        # What differs, a cycle later.
-        judged  = Signal()
-        differs = Signal(4)
-        count   = Signal(3)
-        still   = Signal()
+        # Comparison, one cycle later.
+        judged      = Signal()
+        differs     = Signal(4)
+        count       = Signal(3)
+        is_constant = Signal()
         self.comb += count.eq(differs[0] + differs[1] + differs[2] + differs[3])
         self.sync += [
             judged.eq(valid),
-            still.eq(expected == 0),
-            *[differs[n].eq(errors[n] | (word[8*n:8*n + 8] != expected[8*n:8*n + 8])) for n in range(4)],
+            is_constant.eq(expected == 0),
+            *[
+                differs[n].eq(errors[n] | (word[8*n:8*n + 8] != expected[8*n:8*n + 8]))
+                for n in range(4)],
         ]
 
-        run    = Signal(max=max(LOCK_WORDS, UNLOCK_WORDS))
-        ever   = Signal()
-        good   = Signal()
-        # more than half of the symbols: not errors, but another place in the sequence
-        awry   = Signal()
+        words_in_row = Signal(max=max(LOCK_WORDS, UNLOCK_WORDS))
+        was_locked   = Signal()
+        good         = Signal()
+        # More than half of the symbols differ: not single errors, but another place in the
+        # sequence.
+        out_of_place   = Signal()
         self.comb += [
-            good.eq((differs == 0) & ~still),
-            awry.eq(count > 2),
+            good.eq((differs == 0) & ~is_constant),
+            out_of_place.eq(count > 2),
         ]
         self.sync += [
             If(judged,
-                run.eq(0),
+                words_in_row.eq(0),
                 If(~self.locked & good,
-                    run.eq(run + 1),
-                    If(run == LOCK_WORDS - 1,
-                        run.eq(0),
+                    words_in_row.eq(words_in_row + 1),
+                    If(words_in_row == LOCK_WORDS - 1,
+                        words_in_row.eq(0),
                         self.locked.eq(1)
                     )
-                ).Elif(self.locked & awry,
-                    run.eq(run + 1),
-                    If(run == UNLOCK_WORDS - 1,
-                        run.eq(0),
+                ).Elif(self.locked & out_of_place,
+                    words_in_row.eq(words_in_row + 1),
+                    If(words_in_row == UNLOCK_WORDS - 1,
+                        words_in_row.eq(0),
                         self.locked.eq(0)
                     )
                 ),
-                ever.eq(ever | self.locked),
-                # Once found, words count even when the sequence is lost again.
-                If((self.locked | ever) & (self.words != 2**32 - 1) & ~self.wrong[31],
+                was_locked.eq(was_locked | self.locked),
+                # After the first lock words always count, also when the lock is lost.
+                If((self.locked | was_locked) & (self.words != 2**32 - 1) & ~self.wrong[31],
                     self.words.eq(self.words + 1),
                     self.wrong.eq(self.wrong + count),
                 ),
             ),
             If(changed,
-                run.eq(0),
-                ever.eq(0),
+                words_in_row.eq(0),
+                was_locked.eq(0),
                 self.locked.eq(0),
                 self.words.eq(0),
                 self.wrong.eq(0),

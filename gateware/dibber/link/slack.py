@@ -1,4 +1,4 @@
-"""The slack buffer: room for what is still on its way after STOP."""
+"""The slack buffer: receive buffer with room for the words that still come after STOP."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,24 +15,24 @@ from dibber.common.places import BypassedFIFO
 HEADROOM_WORDS = 128
 
 class SlackBuffer(LiteXModule):
-    """A channel's receive buffer, which says STOP before it is full.
+    """A channel's receive buffer, which sends STOP before it is full.
 
-    A packet that finds it full all the same is dropped whole: what of it is in the buffer ends as
-    bad. One entry is kept for that end.
+    A packet that still finds it full is dropped as a whole: the part in the buffer ends as bad. One
+    entry is reserved for this end.
 
     Parameters
     ----------
-    words : depth; STOP above `words - HEADROOM_WORDS`, GO below half of that
+    words : depth; STOP above `words - HEADROOM_WORDS`, GO below half of this level
 
     Attributes
     ----------
-    sink     : Endpoint(word_layout), in   without back-pressure
+    sink     : Endpoint(word_layout), in   without backpressure
     source   : Endpoint(word_layout), out
     stop     : Signal(), out
-    overflow : Signal(), out  one cycle for each packet dropped
-    level    : Signal(), out  words that are held
+    overflow : Signal(), out  one cycle for each dropped packet
+    level    : Signal(), out  words in the buffer
 
-    Cycles: 1 from sink to source when it is empty, else 3.
+    Cycles: 1 from sink to source if it is empty, otherwise 3.
     """
     def __init__(self, words):
         assert words >= 2*HEADROOM_WORDS

@@ -1,4 +1,4 @@
-"""The words of control symbols, docs/design.md, section 3. The first symbol stands in bits 7:0."""
+"""The link's control words; see docs/design.md, section 3. The first symbol is in bits 7:0."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,7 +9,7 @@ from migen import *
 
 from dibber.common.crc import crc8_byte
 
-K_COMMA   = 0xbc  # K28.5: the only one of ours that has the comma, so a receiver can align on it
+K_COMMA   = 0xbc  # K28.5: the only symbol here that holds the comma, so a receiver aligns on it
 K_START   = 0xfb  # K27.7
 K_RESUME  = 0xf7  # K23.7
 K_END     = 0xfd  # K29.7
@@ -18,29 +18,29 @@ K_NONCE   = 0x1c  # K28.0
 K_PING    = 0x5c  # K28.2
 K_PONG    = 0x7c  # K28.3
 
-FLOW_FILL = 0xb5  # D21.5: an edge at every bit, which keeps the clock recovery fed
-# K28.5 is itself when its bits are inverted, D21.5 becomes D10.2: how an inverted pair shows.
+FLOW_FILL = 0xb5  # D21.5: alternating bits, good for the clock recovery
+# On an inverted pair K28.5 stays K28.5 and D21.5 becomes D10.2: this shows the wrong polarity.
 FLOW_FILL_INVERTED = 0x4a
 
 FIRST_IS_K = 0b0001  # `k` flags of every control word
 
-# A flow word is sent at once when the state changes, FLOW_REPEATS times more in quick succession,
-# so that a lost STOP is made good within the slack buffer's headroom, and then at least this often.
-# After FLOW_PAIRS of them that stood alone the last has another one right behind it.
+# A flow word is sent at once when the state changes. FLOW_REPEATS copies follow quickly, so that a
+# lost STOP is repaired within the slack buffer's headroom. Then it is sent at least every
+# FLOW_PERIOD_WORDS. After FLOW_PAIRS single flow words the next one is sent twice in a row.
 FLOW_PERIOD_WORDS = 256
 FLOW_REPEATS      = 3
 FLOW_REPEAT_WORDS = 16
 FLOW_PAIRS        = 16
 
-# At most so often while UP, and only where nothing else is to be sent; and so often before.
+# Shortest distance of nonces while UP, where they replace only idle words; and before UP.
 NONCE_PERIOD_WORDS = 1024
 NONCE_TRAIN_WORDS  = 16
 
-# At least so many other words go between two pongs, for pings may come with every word. Whoever
-# asks in earnest asks again when a round trip is over.
+# Smallest number of other words between two pongs, because pings may come with each word. A real
+# measurement sends its next ping only after a round trip.
 PONG_REST_WORDS = 16
 
-# A link on which no flow word was seen for so many cycles is down.
+# A link without a flow word for so many cycles is down.
 SILENCE_WORDS     = 4096
 
 HEAR_BIT = 7  # of the flow symbol: "I hear you"
@@ -52,21 +52,25 @@ def start_word(channel):
     return K_START | channel << 8 | crc8_byte(channel) << 16
 
 def prefixed_start_word(channel, prefix):
-    """Expression of a start word; `prefix` has 3 bits. The CRC is linear, so each of them
-    contributes a constant.
+    """A start word, as an expression; `prefix` has 3 bits.
+
+    The CRC is linear, so each bit of `prefix` contributes a constant.
     """
-    crc = reduce(xor, [Mux(prefix[i], Constant(crc8_byte(0x10 << i), 8), 0) for i in range(3)], Constant(crc8_byte(channel), 8))
-    return Cat(Constant(K_START, 8), Constant(channel, 4), prefix, Constant(0, 1), crc, Constant(0, 8))
+    crc = reduce(
+        xor, [Mux(prefix[i], Constant(crc8_byte(0x10 << i), 8), 0) for i in range(3)],
+        Constant(crc8_byte(channel), 8))
+    return Cat(
+        Constant(K_START, 8), Constant(channel, 4), prefix, Constant(0, 1), crc, Constant(0, 8))
 
 def resume_word(channel):
     return K_RESUME | channel << 8 | crc8_byte(channel) << 16
 
 def flow_word(flow):
-    """Expression of a flow word; `flow` has 8 bits."""
+    """A flow word, as an expression; `flow` has 8 bits."""
     return Cat(Constant(K_COMMA, 8), flow, ~flow[:8], Constant(FLOW_FILL, 8))
 
 def nonce_crc(nonce):
-    """Expression of the CRC-8 of a nonce's two bytes; linear, so each bit contributes a constant.
+    """CRC-8 of a nonce's two bytes, as an expression; linear, so each bit contributes a constant.
     """
     terms = [crc8_byte(crc8_byte(1 << i)) for i in range(8)] + [crc8_byte(1 << i) for i in range(8)]
     return reduce(xor, [Mux(nonce[i], Constant(term, 8), 0) for i, term in enumerate(terms)])

@@ -1,4 +1,3 @@
-"""Packets: header, sequence, checks and acknowledgement between the deposit engines and the link.
-"""
+"""Packets: headers, CRCs, flows with retry, acknowledgements, and their receivers and senders."""
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,4 @@
-"""What the target of a flow tells its source."""
+"""Acknowledgements: what the target of a flow tells its source."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,33 +17,35 @@ from dibber.common.places import Row
 # Lowest Bit ---------------------------------------------------------------------------------------
 
 def lowest(bits):
-    """Expression of the index of the lowest bit of 16 that is set, by fours: three LUTs deep."""
+    """Index of the lowest set bit of 16, as an expression, in groups of four: three LUTs deep."""
     assert len(bits) == 16
     index  = lambda four: Cat(~four[0] & (four[1] | ~four[2]), ~four[0] & ~four[1])
     fours  = [bits[n:n + 4] for n in range(0, 16, 4)]
     chosen = index([four != 0 for four in fours])
     lows   = [index(four) for four in fours]
-    return Cat(Mux(chosen[1], Mux(chosen[0], lows[3], lows[2]), Mux(chosen[0], lows[1], lows[0])), chosen)
+    return Cat(
+        Mux(chosen[1], Mux(chosen[0], lows[3], lows[2]), Mux(chosen[0], lows[1], lows[0])), chosen)
 
 # Lane Acknowledger --------------------------------------------------------------------------------
 
 class LaneAcknowledger(LiteXModule):
-    """Turn the ends of one lane's packets, duplicates, gaps and questions into acknowledgements.
+    """Turn the packet ends, duplicates, gaps and questions of one lane into acknowledgements.
 
-    Acknowledgements are cumulative and coalesce: a bit a node. A refusal is told on its own, and
-    before any acknowledgement that covers it; when four wait, `done` waits. The end of a deposit of
-    an earlier incarnation acknowledges nothing.
+    Acknowledgements are cumulative and coalesce: one pending bit a node. A refusal is sent on its
+    own, and before each acknowledgement that covers it. If four refusals wait, `done` stalls. A
+    deposit of an older incarnation is not acknowledged.
 
-    An acknowledgement may be lost on the link, and then the next one covers what a lost refusal
-    named. So each carries the number of refusals up to its PSN, by which the source sees that one
-    is missing, and a refusal is told twice, so that one that is lost costs nothing.
+    An acknowledgement may be lost on the link; the next one would then cover a lost refusal. So
+    each one carries the number of refusals up to its PSN, and the source sees that one is missing.
+    Each refusal is sent twice, so that a single loss costs nothing.
 
-    A packet of a flow that is not held is answered by a refusal with the reason PEER_RESTARTED. It
-    covers nothing and counts as no refusal. No more than one waits beside the four refusals; while
-    it waits others are not told, because each of their sources hears of its next packet.
+    A packet of a flow that is not held gets a refusal with the reason PEER_RESTARTED. It
+    acknowledges nothing and does not count as a refusal. At most one of these waits beside the four
+    refusals. While it waits, others are dropped, because the next packet of their source brings
+    another one.
 
-    One that answers a question has FIRST, and its token for `psn`; if no flow was started yet its
-    incarnation is any.
+    The answer to a question has FIRST, and the question's token in `psn`. If no flow was started
+    yet, its incarnation is arbitrary.
 
     Parameters
     ----------
@@ -52,19 +54,18 @@ class LaneAcknowledger(LiteXModule):
     Attributes
     ----------
     done    : Endpoint(deposit_done_layout), in   in the order of the deposits
-    started : Record, in     `strobe`, `node`, `incarnation`: a flow starts; nothing of it is done
-              yet
+    started : Record, in     `strobe`, `node`, `incarnation`: a flow starts, with no packet done yet
     repeat  : Record, in     `strobe`, `node`: acknowledge again
-    gap     : Record, in     `strobe`, `node`: tell that a packet is missing
-    asked   : Record, in     `strobe`, `node`, `token`: tell what is held
-    alive   : Signal(NODES), in   nodes that are to be told again what is acknowledged
-    absent  : Record, in     `strobe`, `node`, `incarnation`, `psn`: tell that this packet's flow is
-              not held
-    source  : Endpoint(ack_layout), out  what is to be told now; while it waits it may become
-              another one
+    gap     : Record, in     `strobe`, `node`: tell that a packet is missing (NAK)
+    asked   : Record, in     `strobe`, `node`, `token`: answer a question
+    alive   : Signal(NODES), in   one bit a node: acknowledge again
+    absent  : Record, in     `strobe`, `node`, `incarnation`, `psn`: a packet came whose flow is not
+              held
+    source  : Endpoint(ack_layout), out  next acknowledgement; while it waits, another one may
+              replace it
     refused : Signal(), out  one cycle for each refusal
 
-    Cycles: 1 from `done` to `source`, 4 of a refusal.
+    Cycles: 1 from `done` to `source`, 4 for a refusal.
     """
     def __init__(self, lane):
         self.done    = done    = stream.Endpoint(deposit_done_layout())
@@ -73,14 +74,15 @@ class LaneAcknowledger(LiteXModule):
         self.gap     = gap     = Record([("strobe", 1), ("node", 16)])
         self.asked   = asked   = Record([("strobe", 1), ("node", 16), ("token", 16)])
         self.alive   = Signal(C.NODES)
-        self.absent  = absent  = Record([("strobe", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
+        self.absent  = absent  = Record(
+            [("strobe", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
         self.source  = source  = stream.Endpoint(ack_layout())
         self.refused = Signal()
 
         # # #
 
-        # Per node: incarnation, last PSN done and refusals up to it, and whether there is one
-        # (`fresh`: not yet).
+        # Per node: incarnation, last PSN that is done, refusals up to it. `fresh`: no PSN is done
+        # yet.
         bits         = log2_int(C.NODES)
         incarnations = Memory(8, C.NODES)
         lasts        = Memory(16 + 8, C.NODES)
@@ -93,20 +95,21 @@ class LaneAcknowledger(LiteXModule):
         tokens       = Memory(16, C.NODES)
         write_token  = tokens.get_port(write_capable=True)
         read_token   = tokens.get_port(async_read=True)
-        self.specials += incarnations, lasts, write_flow, read_flow, done_flow, write_last, read_last, done_last
+        self.specials += (
+            incarnations, lasts, write_flow, read_flow, done_flow, write_last, read_last, done_last)
         self.specials += tokens, write_token, read_token
         fresh = Signal(C.NODES, reset=2**C.NODES - 1)
 
         # Ends of deposits.
         refusal = [("node", 16), ("incarnation", 8), ("psn", 16), ("reason", 8), ("refusals", 8)]
         self.refusals = refusals = Row(refusal, 4)
-        # of a flow that is not held
-        strange = Record([("valid", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
-        enter   = Signal()  # it is the next one to be told
-        about   = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
-        current = Signal()
-        finish  = Signal()
-        count   = Signal(8)
+        # A packet of a flow that is not held, to be refused.
+        unknown_flow   = Record([("valid", 1), ("node", 16), ("incarnation", 8), ("psn", 16)])
+        enters_unknown = Signal()  # it enters `refusals` next
+        lane_flag      = PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0
+        current        = Signal()
+        finish         = Signal()
+        count          = Signal(8)
         self.comb += [
             count.eq(done_last.dat_r[16:] + done.refused),
             If((fresh & (1 << done.node[:bits])) != 0, count.eq(done.refused)),
@@ -122,35 +125,36 @@ class LaneAcknowledger(LiteXModule):
             write_flow.adr.eq(started.node[:bits]),
             write_flow.dat_w.eq(started.incarnation),
             write_flow.we.eq(started.strobe),
-            enter.eq(strange.valid & ~(finish & done.refused)),
-            refusals.sink.valid.eq((finish & done.refused) | strange.valid),
-            refusals.sink.node.eq(Mux(enter, strange.node, done.node)),
-            refusals.sink.incarnation.eq(Mux(enter, strange.incarnation, done.incarnation)),
-            refusals.sink.psn.eq(Mux(enter, strange.psn, done.psn)),
-            refusals.sink.reason.eq(Mux(enter, STATUS.PEER_RESTARTED, done.reason)),
-            refusals.sink.refusals.eq(Mux(enter, 0, count)),
+            enters_unknown.eq(unknown_flow.valid & ~(finish & done.refused)),
+            refusals.sink.valid.eq((finish & done.refused) | unknown_flow.valid),
+            refusals.sink.node.eq(Mux(enters_unknown, unknown_flow.node, done.node)),
+            refusals.sink.incarnation.eq(
+                Mux(enters_unknown, unknown_flow.incarnation, done.incarnation)),
+            refusals.sink.psn.eq(Mux(enters_unknown, unknown_flow.psn, done.psn)),
+            refusals.sink.reason.eq(Mux(enters_unknown, STATUS.PEER_RESTARTED, done.reason)),
+            refusals.sink.refusals.eq(Mux(enters_unknown, 0, count)),
         ]
         self.sync += [
-            If(enter & refusals.sink.ready, strange.valid.eq(0)),
-            If(absent.strobe & ~strange.valid,
-                strange.valid.eq(1),
-                strange.node.eq(absent.node),
-                strange.incarnation.eq(absent.incarnation),
-                strange.psn.eq(absent.psn),
+            If(enters_unknown & refusals.sink.ready, unknown_flow.valid.eq(0)),
+            If(absent.strobe & ~unknown_flow.valid,
+                unknown_flow.valid.eq(1),
+                unknown_flow.node.eq(absent.node),
+                unknown_flow.incarnation.eq(absent.incarnation),
+                unknown_flow.psn.eq(absent.psn),
             ),
         ]
 
-        # What is to be told. The lowest node goes first; no node starves, because an
-        # acknowledgement takes 9 words of the link, and so does the shortest packet that asks for
+        # Pending acknowledgements. The lowest node has priority. No node starves, because an
+        # acknowledgement takes 9 words of the link, and so does the shortest packet that causes
         # one.
-        again   = Signal()  # the refusal was told once
-        due     = Signal(C.NODES)
-        missing = Signal(C.NODES)
-        answers = Signal(C.NODES)
-        told    = Signal(C.NODES)
-        any_due = Signal()
-        node    = Signal(bits)
-        of_node = lambda flags: (flags >> node)[0]
+        told_once = Signal()  # the refusal was sent once
+        due       = Signal(C.NODES)
+        missing   = Signal(C.NODES)
+        answers   = Signal(C.NODES)
+        told      = Signal(C.NODES)
+        any_due   = Signal()
+        node      = Signal(bits)
+        of_node   = lambda flags: (flags >> node)[0]
         self.comb += [
             any_due.eq(due != 0),
             node.eq(lowest(due)),
@@ -160,20 +164,20 @@ class LaneAcknowledger(LiteXModule):
             write_token.adr.eq(asked.node[:bits]),
             write_token.dat_w.eq(asked.token),
             write_token.we.eq(asked.strobe),
-            # One that is still on its way goes before what covers it, too.
+            # A refusal that is still in the queue also precedes what covers it.
             source.valid.eq(Mux(refusals.holds, refusals.source.valid, any_due)),
-            refusals.source.ready.eq(source.ready & again),
+            refusals.source.ready.eq(source.ready & told_once),
             If(refusals.holds,
                 *[getattr(source, name).eq(getattr(refusals.source, name)) for name, _ in refusal],
                 source.ack.eq(refusals.source.psn),
-                source.flags.eq(PACKET_FLAG.REFUSED | about),
+                source.flags.eq(PACKET_FLAG.REFUSED | lane_flag),
             ).Else(
                 source.node.eq(node),
                 source.incarnation.eq(read_flow.dat_r),
                 source.ack.eq(read_last.dat_r[:16]),
                 source.refusals.eq(read_last.dat_r[16:]),
                 If(of_node(fresh), source.ack.eq(0xffff), source.refusals.eq(0)),
-                source.flags.eq(about),
+                source.flags.eq(lane_flag),
                 flag(source.flags, "NAK").eq(of_node(missing)),
                 If(of_node(answers),
                     flag(source.flags, "FIRST").eq(1),
@@ -182,32 +186,40 @@ class LaneAcknowledger(LiteXModule):
                 If(source.ready, told.eq(due & (~due + 1))),  # the lowest
             ),
         ]
-        ask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
+        node_mask = lambda strobe, node: Mux(strobe, 1 << node[:bits], 0)
         self.sync += [
-            If(refusals.source.valid & source.ready, again.eq(~again)),
-            due.eq((due & ~told) | ask(finish & ~done.refused, done.node) | ask(repeat.strobe, repeat.node)
-                | ask(gap.strobe, gap.node) | ask(asked.strobe, asked.node) | self.alive),
-            answers.eq((answers & ~told) | ask(asked.strobe, asked.node)),
-            missing.eq((missing & ~told & ~ask(started.strobe, started.node)) | ask(gap.strobe, gap.node)),
-            fresh.eq((fresh & ~ask(finish, done.node)) | ask(started.strobe, started.node)),
+            If(refusals.source.valid & source.ready, told_once.eq(~told_once)),
+            due.eq(
+                (due & ~told) | node_mask(finish & ~done.refused, done.node) |
+                node_mask(repeat.strobe, repeat.node)
+                | node_mask(gap.strobe, gap.node) | node_mask(
+                    asked.strobe, asked.node) | self.alive),
+            answers.eq((answers & ~told) | node_mask(asked.strobe, asked.node)),
+            missing.eq(
+                (
+                    missing & ~told &
+                    ~node_mask(started.strobe, started.node)) | node_mask(gap.strobe, gap.node)),
+            fresh.eq(
+                (fresh & ~node_mask(finish, done.node)) | node_mask(started.strobe, started.node)),
         ]
 
 # Acknowledger -------------------------------------------------------------------------------------
 
 class Acknowledger(LiteXModule):
-    """The acknowledgements of both lanes, by turns.
+    """The acknowledgements of both lanes, in turns.
 
     Attributes
     ----------
     lanes    : LaneAcknowledgers, indexed by enum lane
     open     : list of Signal(), in        by enum lane: the packet of its last `done` has not
-               landed yet
-    source   : Endpoint(ack_layout), out   EXPRESS among the flags tells the lane
-    hold     : Signal(), out               what is at `source` must not be told to its end yet
+               landed
+    source   : Endpoint(ack_layout), out   the flag EXPRESS tells the lane
+    hold     : Signal(), out               the acknowledgement at `source` must not be sent
+               completely yet
     counters : dict of pulses: PACKET_REFUSED, NAKS_SENT
 
-    Cycles: 2 from `done` of a lane to `source`, and one without any behind what was told: that has
-    left by the link, and a packet of the next one takes 9 cycles at least.
+    Cycles: 2 from a lane's `done` to `source`. After each acknowledgement one idle cycle: it has
+    left by the link, where the next packet takes at least 9 cycles.
     """
     def __init__(self):
         self.express = express = LaneAcknowledger(LANE.EXPRESS)
@@ -222,22 +234,22 @@ class Acknowledger(LiteXModule):
 
         # # #
 
-        turn   = Signal()  # it is BULK's
-        chosen = Signal()  # BULK's goes
-        idle   = Signal()  # there is a place
-        waits  = Signal(C.LANES)  # what is told was open when it was looked up, and still is
-        opens  = Cat(*self.open)
+        turn       = Signal()  # BULK has priority
+        chosen     = Signal()  # BULK is granted
+        empty      = Signal()  # the output register is empty
+        told_open  = Signal(C.LANES)  # by lane: `source` acknowledges a packet that was open
+        open_lanes = Cat(*self.open)
         self.comb += [
-            self.hold.eq((waits & opens) != 0),
-            idle.eq(~source.valid),
+            self.hold.eq((told_open & open_lanes) != 0),
+            empty.eq(~source.valid),
             chosen.eq(bulk.source.valid & (turn | ~express.source.valid)),
-            express.source.ready.eq(idle & ~chosen),
-            bulk.source.ready.eq(idle & chosen),
+            express.source.ready.eq(empty & ~chosen),
+            bulk.source.ready.eq(empty & chosen),
             nak.eq(source.valid & source.ready & flag(source.flags, "NAK")),
         ]
-        self.sync += waits.eq(opens & Mux(idle, Cat(~chosen, chosen), waits))
+        self.sync += told_open.eq(open_lanes & Mux(empty, Cat(~chosen, chosen), told_open))
         self.sync += If(source.ready, source.valid.eq(0))
-        self.sync += If(idle,
+        self.sync += If(empty,
             source.valid.eq(express.source.valid | bulk.source.valid),
             source.payload.eq(express.source.payload),
             If(chosen, source.payload.eq(bulk.source.payload)),

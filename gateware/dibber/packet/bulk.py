@@ -1,4 +1,4 @@
-"""Packets whose payload comes from host memory: lane BULK."""
+"""BULK packets: header and payload from host memory."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,28 +18,29 @@ from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 from dibber.common.places import BlockFIFO
 
-QUEUED  = 16          # packets that collect while a long one leaves
-# no more have payload in the buffer: others are built, wait at the gate, and leave
+QUEUED  = 16          # packets that can queue while a long one leaves
+# Largest number of packets with payload in the buffer: being built, at the gate, or leaving.
 PACKETS = 2*QUEUED
 
 # Layout -------------------------------------------------------------------------------------------
 
 def line_layout(data_width):
-    """A line of a packet's payload; with `void`, on its `last` one, the packet ends here as bad."""
+    """A line of a packet's payload. `void` on the `last` line: the packet ends here as bad."""
     return stream.EndpointDescription([("dat", data_width), ("void", 1)])
 
 # Packet Queue -------------------------------------------------------------------------------------
 
 class PacketQueue(LiteXModule):
-    """Packets that wait for their headers to be built.
+    """Queue of packets whose headers are not built yet.
 
-    What is not asked for at once is in block RAM: LUT memory takes six LUT4 for four bits.
+    Members that are not needed at once are in block RAM, because LUT memory takes six LUT4 for four
+    bits.
 
     Attributes
     ----------
-    sink, source : Endpoint(send_layout); members LATE of the source come 2 cycles after `valid`
+    sink, source : Endpoint(send_layout); the source's members LATE come 2 cycles after `valid`
 
-    Cycles: 1; a packet every 2 cycles or more.
+    Cycles: 1; at most one packet every 2 cycles.
     """
     LATE = ("node", "incarnation", "epoch", "psn", "skip", "message")
 
@@ -50,7 +51,8 @@ class PacketQueue(LiteXModule):
         # # #
 
         names   = [name for name, *_ in source.description.payload_layout]
-        members = lambda endpoint, late: [getattr(endpoint, name) for name in names if (name in self.LATE) == late]
+        members = lambda endpoint, late: [
+            getattr(endpoint, name) for name in names if (name in self.LATE) == late]
         bits    = log2_int(QUEUED)
         produce = Signal(bits + 1)  # one bit more than the address tells full from empty
         consume = Signal(bits + 1)
@@ -84,7 +86,7 @@ class PacketQueue(LiteXModule):
 # Send Buffer --------------------------------------------------------------------------------------
 
 class SendBuffer(LiteXModule):
-    """Payload lines on their way to the sender.
+    """Buffer of payload lines for the sender.
 
     Attributes
     ----------
@@ -92,7 +94,7 @@ class SendBuffer(LiteXModule):
     source : Endpoint(line_layout), out
     void   : Signal(), out    the packet at `source` is void, and all of it is here
 
-    Cycles: 2. Holds two packets of PACKET_PAYLOAD: one fills while the other leaves.
+    Cycles: 2. It holds two packets of PACKET_PAYLOAD: one fills while the other leaves.
     """
     def __init__(self, data_width):
         self.sink   = sink   = stream.Endpoint(payload_layout(data_width))
@@ -112,7 +114,7 @@ class SendBuffer(LiteXModule):
             fifo.re.eq(source.ready),
         ]
 
-        # How the packets end whose last line is here.
+        # For each packet whose last line is here: whether it is void.
         self.ends = ends = stream.SyncFIFO([("void", 1)], PACKETS)
         self.comb += [
             ends.sink.valid.eq(sink.valid & sink.ready & sink.last),
@@ -124,13 +126,13 @@ class SendBuffer(LiteXModule):
 # Packet Sender ------------------------------------------------------------------------------------
 
 class PacketSender(LiteXModule):
-    """Join header words, the incarnation that the gate tells, and payload lines into packets.
+    """Assemble packets from header words, the gate's incarnation, and payload lines.
 
-    Packets that come as `stale` are dropped without the link, and in place of a `question` its
-    target is asked. A packet starts when it has passed the gate: its payload comes from host memory
-    while the header leaves, and what is here of it waits for nothing but the link. If it becomes
-    void it ends as bad; what is void before it starts is dropped, for its slot may be another
-    command's by now. A rewind of its flow lets it finish; a reset ends it as bad.
+    A packet that comes as `stale` is dropped. For a `question` its target is asked, and the packet
+    stays. A packet starts when it has passed the gate: its payload is read from host memory while
+    the header leaves, and then waits only for the link. If the packet becomes void it ends as bad.
+    A packet that is void before it starts is dropped, because its slot may hold another command by
+    now. A rewind of its flow lets the packet finish; a reset ends it as bad.
 
     Parameters
     ----------
@@ -141,7 +143,7 @@ class PacketSender(LiteXModule):
     words   : Endpoint([("data", 32)]), in         from HeaderBuilder
     flow    : Endpoint(passed_layout), in  from the gate
     payload : Endpoint(line_layout), in            from SendBuffer
-    void    : Signal(), in                         likewise
+    void    : Signal(), in                         from SendBuffer
     reset   : Record(flow_reset_layout), in
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out           `bad` on the last word of a packet to be dropped
@@ -149,7 +151,7 @@ class PacketSender(LiteXModule):
     withdrawn : Signal(), out  one cycle when a packet is dropped
     word_sent : Signal(), out  one cycle for each payload word
 
-    Cycles: 1 a word; 2 from the gate to the first one, and between packets.
+    Cycles: 1 a word; 2 from the gate to the first word, and between packets.
     """
     def __init__(self, data_width):
         self.words   = words   = stream.Endpoint([("data", 32)])
@@ -167,11 +169,11 @@ class PacketSender(LiteXModule):
         self.seal      = seal      = PacketSealer(CHANNEL.BULK)
         self.under_way = under_way = UnderWay(LANE.BULK)
         self.asker     = asker     = Asker(flags=0)
-        voids          = Signal()  # the packet under way becomes void
-        void           = Signal()
+        becomes_void = Signal()  # the packet under way becomes void
+        packet_void  = Signal()
         self.sync += [
-            If(seal.ended, void.eq(0)),
-            If(voids, void.eq(1)),
+            If(seal.ended, packet_void.eq(0)),
+            If(becomes_void, packet_void.eq(1)),
         ]
         self.node_id   = asker.node_id
         self.source    = seal.source
@@ -182,39 +184,40 @@ class PacketSender(LiteXModule):
             under_way.node.eq(flow.node),
             under_way.incarnation.eq(flow.incarnation),
             under_way.ended.eq(seal.ended),
-            seal.dead.eq(under_way.dead | void),
+            seal.dead.eq(under_way.dead | packet_void),
             asker.node.eq(flow.node),
             asker.token.eq(flow.token),
         ]
 
-        body        = seal.sink
-        lane        = Signal(max=lanes)
-        word        = Signal(max=block_words)              # in the block
-        left        = Signal(max=C.PACKET_PAYLOAD//4 + 1)  # payload words
-        tail        = Signal(2)                            # bytes of the last payload word, 0 for 4
-        final       = Signal()
-        line_word   = Signal(32)
+        body          = seal.sink
+        lane          = Signal(max=lanes)
+        word_in_block = Signal(max=block_words)              # in the block
+        words_left    = Signal(max=C.PACKET_PAYLOAD//4 + 1)  # payload words
+        # bytes of the last payload word, 0 for 4
+        last_bytes = Signal(2)
+        final      = Signal()
+        line_word  = Signal(32)
         # header words of this packet are still to come
         header_in   = Signal()
         # payload lines of this packet are still to come
         payload_in  = Signal()
-        # of the header word; stays behind this one
-        index       = Signal(max=header_word("incarnation") + 2)
-        number      = Signal(8)                            # incarnation on the link
+        # Index of the header word; it stops after the word with the incarnation.
+        index            = Signal(max=header_word("incarnation") + 2)
+        link_incarnation = Signal(8)                       # as it is on the link
         self.comb += [
-            final.eq(left == 1),
+            final.eq(words_left == 1),
             Case(lane, {i: line_word.eq(payload.dat[32*i:32*i + 32]) for i in range(lanes)}),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
         fsm.act("IDLE",
-            NextValue(left, (flow.length + 3)[2:]),
-            NextValue(tail, flow.length[:2]),
-            NextValue(word, 0),
+            NextValue(words_left, (flow.length + 3)[2:]),
+            NextValue(last_bytes, flow.length[:2]),
+            NextValue(word_in_block, 0),
             NextValue(lane, 0),
             NextValue(header_in, 1),
             NextValue(payload_in, flow.length != 0),
             NextValue(index, 0),
-            NextValue(number, flow.number),
+            NextValue(link_incarnation, flow.number),
             If(flow.valid,
                 If(flow.stale | (self.void & (flow.length != 0) & ~flow.question),
                     flow.ready.eq(1),
@@ -234,10 +237,14 @@ class PacketSender(LiteXModule):
         )
         fsm.act("HEADER",
             words.connect(body, keep={"valid", "ready", "data"}),
-            If(index == header_word("incarnation"), field_of(body.data, "incarnation").eq(number)),
-            If(body.valid & body.ready & (index <= header_word("incarnation")), NextValue(index, index + 1)),
+            If(index == header_word("incarnation"),
+                field_of(body.data, "incarnation").eq(link_incarnation)
+            ),
+            If(body.valid & body.ready & (index <= header_word("incarnation")),
+                NextValue(index, index + 1)
+            ),
             body.seal.eq(words.last),
-            body.last.eq(words.last & (left == 0)),
+            body.last.eq(words.last & (words_left == 0)),
             If(body.valid & body.ready & body.seal,
                 NextState("PAYLOAD"),
                 If(body.last, NextState("IDLE"))
@@ -246,18 +253,19 @@ class PacketSender(LiteXModule):
         fsm.act("PAYLOAD",
             body.valid.eq(payload.valid),
             body.data.eq(line_word),
-            # What lies behind the packet's last byte in its line stays on the card.
-            If(final, Case(tail, {
+            # Bytes of the line after the packet's last byte are sent as 0: they must not leave the
+            # card.
+            If(final, Case(last_bytes, {
                 0: [],
                 **{n: body.data[8*n:].eq(0) for n in (1, 2, 3)}})),
-            body.seal.eq(final | payload.void | (word == block_words - 1)),
+            body.seal.eq(final | payload.void | (word_in_block == block_words - 1)),
             body.last.eq(final | payload.void),
             If(body.valid & body.ready,
-                NextValue(left, left - 1),
-                NextValue(word, word + 1),
+                NextValue(words_left, words_left - 1),
+                NextValue(word_in_block, word_in_block + 1),
                 NextValue(lane, lane + 1),
                 payload.ready.eq(final | payload.void | (lane == lanes - 1)),
-                voids.eq(payload.void),
+                becomes_void.eq(payload.void),
                 If(body.last, NextState("IDLE"))
             )
         )
@@ -286,7 +294,7 @@ class BulkTransmitter(LiteXModule):
     ----------
     packets, payload, slot, node_id : as in PacketTransmitter
     flow   : Endpoint(flow_layout), out              to the lane's gate
-    passed : Endpoint(passed_layout), in     from it
+    passed : Endpoint(passed_layout), in             from the lane's gate
     reset  : Record(flow_reset_layout), in
     source : Endpoint(word_layout), out
     sent, withdrawn, word_sent : Signals, out        as in PacketSender
@@ -302,7 +310,7 @@ class BulkTransmitter(LiteXModule):
         self.words  = words  = BlockFIFO([("data", 32)], 32)
         self.buffer = buffer = SendBuffer(data_width)
         self.send   = send   = PacketSender(data_width)
-        # a header must not wait for the link while it is built
+        # The header of one packet must fit, so that its building does not wait for the link.
         assert words.depth >= MAX_HEADER_WORDS
 
         self.slot      = build.slot

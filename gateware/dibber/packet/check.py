@@ -1,4 +1,4 @@
-"""The checks that every packet must pass before anything of it is believed."""
+"""Checks that each packet must pass before its contents are used."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,11 +18,11 @@ from dibber.packet.header import NOTICE, STRIDE_HIGH, flag, header_fields, heade
 HEADER, HEADER_CRC, PAYLOAD, BLOCK_CRC, BEYOND = range(5)
 
 def inspected_layout():
-    """A packet's words, each with what it is (`kind`) if the header can be believed.
+    """A packet's words with their `kind`: HEADER, HEADER_CRC, PAYLOAD, BLOCK_CRC, or BEYOND.
 
-    `position` of a HEADER word is that of header.py; `match` of a CRC tells that it is the one of
-    the words before it; `final` marks the packet's last PAYLOAD word and last BLOCK_CRC. What
-    follows that is BEYOND.
+    The kinds are right if the header is. `position` of a HEADER word is as in header.py. `match` of
+    a CRC: it is the CRC of the words before it. `final` marks the packet's last PAYLOAD word and
+    its last BLOCK_CRC. Words after these are BEYOND.
     """
     return stream.EndpointDescription(
         [("data", 32), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1)])
@@ -30,10 +30,10 @@ def inspected_layout():
 # Word Inspector -----------------------------------------------------------------------------------
 
 class WordInspector(LiteXModule):
-    """Tell of each word what it is and compare CRCs, one cycle before anybody judges the packet.
+    """Classify each word and compare CRCs, one cycle before the packet is judged.
 
-    A word without `first` where a packet should begin is the rest of one whose beginning was lost
-    to a reset, and is passed over.
+    A word without `first` at the start of a packet belongs to a packet whose start was lost in a
+    reset; it is skipped.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class WordInspector(LiteXModule):
     sink   : Endpoint(word_layout), in
     source : Endpoint(inspected_layout), out
 
-    Cycles: 1, a word a cycle.
+    Cycles: 1; one word a cycle.
     """
     def __init__(self, extended):
         self.sink   = sink   = stream.Endpoint(word_layout())
@@ -53,58 +53,58 @@ class WordInspector(LiteXModule):
         # # #
 
         block_words = C.BLOCK_BYTES//4
-        kind     = Signal(3)
-        position = Signal(max=NOTICE + 3)
-        levels   = Signal(3)
-        notice   = Signal()
-        left     = Signal(15)  # payload words, of the 65535 bytes that a header can claim
-        word     = Signal(max=block_words)
-        block    = Signal(9)
-        base     = Signal(32)  # the header's CRC
-        state    = Signal(32, reset=0xffffffff)
-        value    = Signal(32)  # CRC of the words so far
-        seed     = Signal(32)
-        inside   = Signal()    # a packet, behind its first word
-        taken    = Signal()
-        length   = header_fields([sink.data]*C.HEADER_WORDS)["length"]
-        follow, ends, walk = position_after(position, levels, notice)
+        kind        = Signal(3)
+        position    = Signal(max=NOTICE + 3)
+        levels      = Signal(3)
+        notice      = Signal()
+        words_left  = Signal(15)  # payload words; a header can claim up to 65535 bytes
+        word        = Signal(max=block_words)
+        block       = Signal(9)
+        header_crc  = Signal(32)  # the header's CRC
+        state       = Signal(32, reset=0xffffffff)
+        crc         = Signal(32)  # CRC of the words so far
+        seed        = Signal(32)
+        in_packet   = Signal()    # the packet's first word was taken
+        taken       = Signal()
+        length      = header_fields([sink.data]*C.HEADER_WORDS)["length"]
+        follow, ends, extension_walk = position_after(position, levels, notice)
         mix, advanced = crc32c_next(state, sink.data)
         self.comb += [
-            walk,
+            extension_walk,
             mix,
-            value.eq(~state),
+            crc.eq(~state),
             sink.ready.eq(~source.valid | source.ready),
-            taken.eq(sink.valid & sink.ready & (sink.first | inside)),
-            seed.eq(Mux(kind == HEADER_CRC, value, block_seed(base, block))),
+            taken.eq(sink.valid & sink.ready & (sink.first | in_packet)),
+            seed.eq(Mux(kind == HEADER_CRC, crc, block_seed(header_crc, block))),
         ]
-        # Whether a word is taken is known last, so it is all that these registers wait for: no CRC
-        # is compared behind the last one.
+        # `taken` is late in the cycle, so these registers have it only as their clock enable. After
+        # the last CRC no CRC is compared.
         self.sync += [
             If(taken,
-                inside.eq(~sink.last),
+                in_packet.eq(~sink.last),
                 state.eq(Mux((kind == HEADER_CRC) | (kind == BLOCK_CRC), seed, advanced)),
                 If(sink.last, state.eq(0xffffffff)),
                 Case(kind, {
                     HEADER: [
                         position.eq(follow),
-                        If(position == header_word("length"), left.eq((length + 3)[2:])),
+                        If(position == header_word("length"), words_left.eq((length + 3)[2:])),
                         If(ends, kind.eq(HEADER_CRC)),
                     ],
                     HEADER_CRC: [
-                        base.eq(value),
+                        header_crc.eq(crc),
                         block.eq(1),
                         word.eq(0),
-                        kind.eq(Mux(left == 0, BEYOND, PAYLOAD)),
+                        kind.eq(Mux(words_left == 0, BEYOND, PAYLOAD)),
                     ],
                     PAYLOAD: [
-                        left.eq(left - 1),
+                        words_left.eq(words_left - 1),
                         word.eq(word + 1),
-                        If((left == 1) | (word == block_words - 1), kind.eq(BLOCK_CRC)),
+                        If((words_left == 1) | (word == block_words - 1), kind.eq(BLOCK_CRC)),
                     ],
                     BLOCK_CRC: [
                         block.eq(block + 1),
                         word.eq(0),
-                        kind.eq(Mux(left == 0, BEYOND, PAYLOAD)),
+                        kind.eq(Mux(words_left == 0, BEYOND, PAYLOAD)),
                     ],
                 }),
                 If(sink.last,
@@ -120,12 +120,12 @@ class WordInspector(LiteXModule):
                 source.bad.eq(sink.bad),
                 source.kind.eq(kind),
                 source.position.eq(position),
-                source.match.eq(sink.data == value),
-                source.final.eq(Mux(kind == PAYLOAD, left == 1, left == 0)),
+                source.match.eq(sink.data == crc),
+                source.final.eq(Mux(kind == PAYLOAD, words_left == 1, words_left == 0)),
             ),
         ]
         if extended:
-            # Word 1 holds both; they are first of use at the header's sixth word.
+            # Both fields are in word 1; they are needed from the header's sixth word on.
             first_word = header_fields([sink.data]*C.HEADER_WORDS)
             self.sync += If(taken & (kind == HEADER) & (position == header_word("levels")),
                 levels.eq(first_word["levels"][:3]),
@@ -135,33 +135,33 @@ class WordInspector(LiteXModule):
 # Header Checker -----------------------------------------------------------------------------------
 
 class HeaderChecker(LiteXModule):
-    """Watch a channel's inspected words, keep each packet's header, and judge it at its CRC.
+    """Watch the inspected words of a channel, keep each packet's header, and judge it at its CRC.
 
-    It drives nothing of the stream. A header word that waits is kept while it does: it is the same
-    when it is taken. So nothing but the verdict depends on who takes the words.
+    It drives nothing of the stream. A header word that waits is stored in each cycle of its wait,
+    which does no harm. So only the verdict depends on the stream's `ready`.
 
     Parameters
     ----------
-    word     : Endpoint(inspected_layout), watched
+    word     : Endpoint(inspected_layout), only observed
     extended : whether the headers of this channel may have an extension
-    address_bits : 64, or 32: of the high words of strides is kept how they extend the low ones
+    address_bits : 64 or 32; with 32, two bits replace the high word of each stride
 
     Attributes
     ----------
     node_id   : Signal(16), in
-    anybody   : Signal(), in   the receiver's opinion of `fields`: the packet may be for ANYBODY
-    malformed : Signal(), in   the receiver's opinion of `fields`: they contradict themselves
+    anybody   : Signal(), in   from the receiver: a packet with `fields` may go to the node ANYBODY
+    malformed : Signal(), in   from the receiver: `fields` contradict each other
     fields    : dict of header fields, valid with `at_crc` and until the next packet
-    extension : dict position -> Signal(32), likewise; positions as in header.py. A high word that
-                is not kept is Signal(2): it is not the sign of the low word, it is not 0
-    at_length : Signal(), out  the word in the stream is the header's word that has the length,
-                whose fields are `coming`:
-                               what is to be registered before `at_crc`
-    coming    : dict of header fields, as if the word in the stream were each header word
-    at_crc    : Signal(), out  the word in the stream is the header's CRC
-    room      : Signal(), in   that is being taken if it is there, 1 if not driven
-    good      : Signal(), out  and it is being taken, and header and node are right; then the packet
-                               goes on exactly if its length is not 0
+    extension : dict position -> Signal(32), valid as `fields`; positions as in header.py. A high
+                word that is not kept is Signal(2): bit 0, it is not the sign of the low word; bit
+                1, it is not 0
+    at_length : Signal(), out  the present word is the header's word with the length, whose fields
+                are `coming`. Results that are needed at `at_crc` are registered here
+    coming    : dict of header fields, as if the present word were each header word
+    at_crc    : Signal(), out  the present word is the header's CRC
+    room      : Signal(), in   this word is taken if it is there; 1 if not driven
+    good      : Signal(), out  this word is taken, and header and node are right; then the packet
+                continues exactly if its length is not 0
     crc_error, truncated, wrong_node : Signal(), out  one cycle: why the packet is not good
     """
     def __init__(self, word, extended, address_bits=64):
@@ -184,7 +184,8 @@ class HeaderChecker(LiteXModule):
         self.coming    = coming = header_fields([word.data]*C.HEADER_WORDS)
         self.extension = {}
         if extended:
-            self.extension = {p: Signal(32, name=f"extension{p}") for p in range(C.HEADER_WORDS, NOTICE + 3)}
+            self.extension = {
+                p: Signal(32, name=f"extension{p}") for p in range(C.HEADER_WORDS, NOTICE + 3)}
         header = Signal()
         self.comb += [
             header.eq(word.valid & (word.kind == HEADER)),
@@ -195,30 +196,31 @@ class HeaderChecker(LiteXModule):
         if extended and address_bits == 32:
             for p in STRIDE_HIGH:
                 self.extension[p] = Signal(2, name=f"extension{p}")
-                taken_as[p] = Cat(word.data != Replicate(self.extension[p - 1][31], 32), word.data != 0)
+                taken_as[p] = Cat(
+                    word.data != Replicate(self.extension[p - 1][31], 32), word.data != 0)
         self.sync += If(header,
             Case(word.position, {p: register.eq(taken_as[p]) for p, register in
                                  [*enumerate(words), *self.extension.items()]}))
 
-        # Verdict. What takes long to see is seen before the CRC comes.
-        not_for_us = Signal()
-        ours       = Signal()
-        empty      = Signal()
-        judge      = Signal()
-        cut        = Signal()
-        self.comb += ours.eq((fields["target"] == self.node_id) | (self.anybody & (fields["target"] == C.ANYBODY)))
+        # Verdict. Slow comparisons are registered before the CRC comes.
+        not_for_us   = Signal()
+        ours         = Signal()
+        empty        = Signal()
+        judge        = Signal()
+        length_wrong = Signal()
+        self.comb += ours.eq(
+            (fields["target"] == self.node_id) | (self.anybody & (fields["target"] == C.ANYBODY)))
         self.sync += [
             not_for_us.eq(~ours | (fields["source"] >= C.NODES)),
             If(self.at_length, empty.eq(coming["length"] == 0)),
         ]
         self.comb += [
             judge.eq(self.at_crc & self.room),
-            # A packet that goes on behind its header must have payload, and one with payload must
-            # go on.
-            cut.eq(Mux(word.last, word.bad | ~empty, empty)),
+            # A packet has words after its header exactly if its length is not 0.
+            length_wrong.eq(Mux(word.last, word.bad | ~empty, empty)),
             self.crc_error.eq(judge & ~word.match),
             self.wrong_node.eq(judge & word.match & not_for_us),
-            self.truncated.eq((judge & word.match & ~not_for_us & (cut | self.malformed))
+            self.truncated.eq((judge & word.match & ~not_for_us & (length_wrong | self.malformed))
                 | (header & word.last & word.ready)),
-            self.good.eq(judge & word.match & ~not_for_us & ~cut & ~self.malformed),
+            self.good.eq(judge & word.match & ~not_for_us & ~length_wrong & ~self.malformed),
         ]

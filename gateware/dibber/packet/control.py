@@ -1,4 +1,4 @@
-"""What leaves on channel CONTROL: acknowledgements, and scouts. docs/design.md, section 3."""
+"""Transmitter of channel CONTROL: acknowledgements and scouts. docs/design.md, section 3."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,22 +14,23 @@ from dibber.packet.header import header_words
 from dibber.packet.seal import PacketSealer
 
 class ControlTransmitter(LiteXModule):
-    """Turn acknowledgements, scouts and their answers into packets of a header alone, by turns when
-    both are there.
+    """Turn acknowledgements, scouts and their answers into packets that are only a header.
 
-    One is made at a time, so that they share the header's words and the sealer.
+    If both are waiting they alternate. One packet is made at a time, so both kinds share the
+    header's words and the sealer.
 
     Attributes
     ----------
-    acks    : Endpoint(ack_layout), in     taken with `left`; until then no other acknowledgement
-              begins
+    acks    : Endpoint(ack_layout), in     taken with `left`; the next acknowledgement starts after
+              that
     left    : Signal(), in                 the last word of the acknowledgement's packet goes to the
               link
-    scouts  : Endpoint(scout_layout), in   who asks who is at the end of a route, and the answers
+    scouts  : Endpoint(scout_layout), in   scouts (who is at the end of a route?) and answers to
+              send
     node_id : Signal(16), in
     source  : Endpoint(word_layout), out
     scout   : Signal(), out                the packet at the source is a scout
-    route   : Signal(32), out              and this its route
+    route   : Signal(32), out              the route of this scout
     sent    : Signal(), out                one cycle for each scout
 
     Cycles: 1 from `acks` to `source`, 2 from `scouts`, then a word a cycle; 2 between packets.
@@ -37,52 +38,54 @@ class ControlTransmitter(LiteXModule):
     def __init__(self):
         self.acks    = acks   = stream.Endpoint(ack_layout())
         self.left    = Signal()
-        # What asked for a scout may be reset while the packet leaves.
+        # A buffer, because the requester of a scout may be reset while its packet leaves.
         self.buffer  = buffer = stream.Buffer(scout_layout())
         self.scouts  = buffer.sink
         self.node_id = Signal(16)
-        self.scout   = latest = Signal()  # it is a scout, or the last one was
+        self.scout   = latest = Signal()  # the present or last packet is a scout
         self.route   = buffer.source.route
         self.sent    = Signal()
 
         # # #
 
-        ask         = buffer.source
+        scout_sink         = buffer.source
         self.seal   = seal = PacketSealer(CHANNEL.CONTROL, blocks=False)
         self.source = seal.source
-        leaving = Signal()  # the acknowledgement is made
-        tell    = Signal()
-        inside  = Signal()  # a packet has begun
-        scout   = Signal()  # this or the next one is a scout
-        index   = Signal(max=C.HEADER_WORDS + 1)
-        either  = lambda of_scout, of_ack: Mux(scout, of_scout, of_ack)
+        ack_leaving = Signal()  # the packet of the acknowledgement at `acks` has been made
+        ack_pending = Signal()
+        in_packet   = Signal()  # a packet has begun
+        scout       = Signal()  # this or the next one is a scout
+        index       = Signal(max=C.HEADER_WORDS + 1)
+        choose      = lambda of_scout, of_ack: Mux(scout, of_scout, of_ack)
         words, assign = header_words(
-            source=self.node_id, target=either(ask.node, acks.node),
-            kind=either(Mux(ask.reply, PACKET.SCOUT_REPLY, PACKET.SCOUT), PACKET.ACK),
-            flags=either(0, acks.flags), incarnation=either(0, acks.incarnation), psn=either(0, acks.psn),
-            ack=either(0, acks.ack), key=either(ask.number, acks.reason), offset_low=either(ask.back, acks.refusals))
+            source=self.node_id, target=choose(scout_sink.node, acks.node),
+            kind=choose(Mux(scout_sink.reply, PACKET.SCOUT_REPLY, PACKET.SCOUT), PACKET.ACK),
+            flags=choose(0, acks.flags), incarnation=choose(0, acks.incarnation),
+            psn=choose(0, acks.psn),
+            ack=choose(0, acks.ack), key=choose(scout_sink.number, acks.reason),
+            offset_low=choose(scout_sink.back, acks.refusals))
         self.comb += [
             assign,
-            tell.eq(acks.valid & ~leaving),
-            scout.eq(Mux(inside, latest, ask.valid & (~tell | ~latest))),
-            seal.sink.valid.eq((ask.valid | tell) & (index != C.HEADER_WORDS)),
+            ack_pending.eq(acks.valid & ~ack_leaving),
+            scout.eq(Mux(in_packet, latest, scout_sink.valid & (~ack_pending | ~latest))),
+            seal.sink.valid.eq((scout_sink.valid | ack_pending) & (index != C.HEADER_WORDS)),
             seal.sink.last.eq(index == C.HEADER_WORDS - 1),
             seal.sink.seal.eq(seal.sink.last),
             Case(index, {i: seal.sink.data.eq(word) for i, word in enumerate(words)}),
             acks.ready.eq(self.left),
-            ask.ready.eq(seal.ended & scout),
-            self.sent.eq(ask.ready),
+            scout_sink.ready.eq(seal.ended & scout),
+            self.sent.eq(scout_sink.ready),
         ]
         self.sync += [
             If(seal.sink.valid,
-                inside.eq(1),
+                in_packet.eq(1),
                 latest.eq(scout),
                 If(seal.sink.ready, index.eq(index + 1)),
             ),
-            If(self.left, leaving.eq(0)),
+            If(self.left, ack_leaving.eq(0)),
             If(seal.ended,
-                inside.eq(0),
+                in_packet.eq(0),
                 index.eq(0),
-                If(~scout, leaving.eq(1)),
+                If(~scout, ack_leaving.eq(1)),
             ),
         ]

@@ -19,7 +19,10 @@ MAX_HEADER_WORDS = C.HEADER_WORDS + 2 + 3*C.LEVELS + 3
 # Header -------------------------------------------------------------------------------------------
 
 def header_words(**values):
-    """The header as a list of 32-bit expressions; fields that are not given are 0."""
+    """The header as a list of 32-bit expressions, and the statements that drive them.
+
+    Fields that are not given are 0.
+    """
     words = [[] for _ in range(C.HEADER_WORDS)]
     for m in PACKET_HEADER.members:
         bits  = 8*BYTES[m.kind]
@@ -37,13 +40,13 @@ def header_fields(words):
     return fields
 
 def field_of(word, name):
-    """A field in the header word in which it stands."""
+    """A field, as a slice of the header word that holds it."""
     member = PACKET_HEADER[name]
     lsb    = 8*(member.offset % 4)
     return word[lsb:lsb + 8*BYTES[member.kind]]
 
 def header_word(name):
-    """Index of the header word in which a field stands."""
+    """Index of the header word that holds a field."""
     return PACKET_HEADER[name].offset//4
 
 # Extension ----------------------------------------------------------------------------------------
@@ -55,29 +58,32 @@ LEVEL  = BLOCK + 1               # stride low, stride high, count of level 0; th
 NOTICE = LEVEL + 3*C.LEVELS      # value, length, target endpoint
 STRIDE_HIGH = [LEVEL + 3*n + 1 for n in range(C.LEVELS)]
 
-LAST_LEVELS = C.LIST + C.LIST_LEVELS  # of those that a packet may have
+LAST_LEVELS = C.LIST + C.LIST_LEVELS  # largest value of the field `levels`
 
 def has_level(levels, level):
-    """Whether a packet with `levels` has the words of a level."""
-    return (levels[:log2_int(C.LIST)] > level) | (levels[log2_int(C.LIST)] if level == C.LEVELS - 1 else 0)
+    """Whether a packet with `levels` has the words of a level, as an expression."""
+    return (levels[:log2_int(C.LIST)] > level) | (
+        levels[log2_int(C.LIST)] if level == C.LEVELS - 1 else 0)
 
 def position_after(position, levels, notice):
-    """Expressions (following, ends): the position after `position`, and whether the header ends
+    """(following, ends, statements): the position after `position`, and whether the header ends
     here.
     """
-    walk_end = Signal(max=NOTICE + 1)
-    skips    = Signal(max=NOTICE + 1)  # behind which come the list's
-    at_end   = Signal()
-    follow   = Signal(max=NOTICE + 4)
-    ends     = Signal()
-    last     = C.HEADER_WORDS - 1
+    walk_end     = Signal(max=NOTICE + 1)
+    list_follows = Signal(max=NOTICE + 1)  # the list's words come after this position
+    at_end       = Signal()
+    follow       = Signal(max=NOTICE + 4)
+    ends         = Signal()
+    header_end   = C.HEADER_WORDS - 1
     return follow, ends, [
         walk_end.eq(NOTICE - 1),
-        Case(levels, {n: walk_end.eq(LEVEL + 3*n - 1 if n else last) for n in range(C.LEVELS)}),
-        Case(levels, {C.LIST + n: skips.eq(LEVEL + 3*n - 1) for n in range(C.LIST_LEVELS)}),
+        Case(
+            levels,
+            {n: walk_end.eq(LEVEL + 3*n - 1 if n else header_end) for n in range(C.LEVELS)}),
+        Case(levels, {C.LIST + n: list_follows.eq(LEVEL + 3*n - 1) for n in range(C.LIST_LEVELS)}),
         at_end.eq(position == walk_end),
         follow.eq(position + 1),
-        If((skips != 0) & (position == skips), follow.eq(NOTICE - 3)),
+        If((list_follows != 0) & (position == list_follows), follow.eq(NOTICE - 3)),
         If(at_end, follow.eq(NOTICE)),
         ends.eq((at_end & ~notice) | (position == NOTICE + 2)),
     ]

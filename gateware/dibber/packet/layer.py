@@ -28,30 +28,29 @@ class PacketLayer(LiteXModule):
     express          : Endpoint(express_layout), in    lane EXPRESS
     express_slot     : slot_port(data_width), master
     deposits         : Endpoint(deposit_layout), out   lane BULK
-    payload_out      : Endpoint(payload_layout), out   payload received
+    payload_out      : Endpoint(payload_layout), out   received payload
     deposit_done     : Endpoint(deposit_done_layout), in
     stored           : Record, in                      of lane BULK, see ScatterEngine
-    deposit_open     : Signal(), in                    the packet of the last one has not landed
-                       yet, and is not to be acknowledged
+    deposit_open     : Signal(), in                    the packet of the last `deposit_done` has not
+                       landed, and must not be acknowledged yet
     express_deposits, express_payload, express_done, express_open : the same of lane EXPRESS
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
-    forget           : Signal(), in                    one cycle: hold no flow of others any more
-                       (see Sequencer)
+    forget           : Signal(), in                    one cycle: forget the flows of all other
+                       nodes (see Sequencer)
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
     sources          : list of Endpoint(word_layout), out   to the link
     scouts           : Endpoint(scout_layout), in     scouts and answers to send
-    scouts_came      : Endpoint(scout_layout), out    those that came
+    scouts_came      : Endpoint(scout_layout), out    received scouts and answers
     route            : Record(route_write_layout), in an entry of the route table
     flow_reset       : Record(flow_reset_layout), in
     flow_rewind      : Record(flow_rewind_layout), in
-    acked            : list of Record(acked_layout), in and out   as those of FlowTable
-    judging          : Record, out                in a cycle with `strobe`: what `acked` says of
-                       `flow` may move at its end
-    changed, naked, works : Record(flow_event_layout), out   as those of FlowTable
-    left             : Record, in and out         `flow`; its last packet that left: `psn` and
-                       `valid` as those of Departed, `vain` as that of FlowTable
-    storing          : Signal(NODES), out         one cycle: payload of lane BULK is stored, and
-                       these nodes have packets here
+    acked            : list of Record(acked_layout), in and out   as in FlowTable
+    judging          : Record, out                    as in FlowTable
+    changed, naked, works : Record(flow_event_layout), out   as in FlowTable
+    left             : Record, in and out         of `flow`: `psn` and `valid` of its last packet
+                       that left, as in Departed; `vain` as in FlowTable
+    storing          : Signal(NODES), out         one cycle: payload of lane BULK is being stored;
+                       one bit for each node with packets here
     refusals         : Endpoint(refusal_layout), out
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description
@@ -92,9 +91,11 @@ class PacketLayer(LiteXModule):
         self.changed          = transmitter.flows.changed
         self.naked            = transmitter.flows.naked
         self.works            = transmitter.flows.works
-        self.left             = left = Record([("flow", log2_int(C.LANES*C.NODES)), ("psn", 16), ("valid", 1), ("vain", 1)])
-        self.refusals         = transmitter.flows.refusals
-        self.counters         = {**transmitter.counters, **receiver.counters, **acknowledger.counters}
+        self.left             = left = Record(
+            [("flow", log2_int(C.LANES*C.NODES)), ("psn", 16), ("valid", 1), ("vain", 1)])
+        self.refusals = transmitter.flows.refusals
+        self.counters = {
+            **transmitter.counters, **receiver.counters, **acknowledger.counters}
         self.comb += [
             transmitter.node_id.eq(self.node_id),
             receiver.node_id.eq(self.node_id),
@@ -107,7 +108,9 @@ class PacketLayer(LiteXModule):
             transmitter.flows.vain.flow.eq(left.flow),
             left.vain.eq(transmitter.flows.vain.vain),
             *[departed.node.eq(left.flow) for departed in transmitter.departed],
-            *[getattr(left, name).eq(Array([getattr(departed, name) for departed in transmitter.departed])[lane])
+            *[
+                getattr(left, name).eq(
+                    Array([getattr(departed, name) for departed in transmitter.departed])[lane])
                 for name in ("psn", "valid")],
         ]
 
@@ -121,4 +124,6 @@ class PacketLayer(LiteXModule):
             acknowledger.lanes[LANE.BULK].alive.eq(store.alive),
         ]
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
-            self.comb += [getattr(told, name).eq(getattr(teller, name)) for name in ("started", "repeat", "gap", "asked", "absent")]
+            self.comb += [
+                getattr(told, name).eq(getattr(teller, name))
+                for name in ("started", "repeat", "gap", "asked", "absent")]

@@ -1,4 +1,4 @@
-"""Packets from the link: checked, put in sequence, and handed on block by block."""
+"""The receiver of packets: checks, sequence, and delivery block by block."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -20,8 +20,8 @@ from dibber.common.pulses import Pulses
 from dibber.packet.sequence import Sequencer
 from dibber.common.places import Place, Row
 
-# Flags that a packet of each kind may have. On the EXPRESS lane deposits and messages must have
-# EXPRESS.
+# Flags that are allowed in each kind of packet. On lane EXPRESS, deposits and messages must have
+# the flag EXPRESS.
 DEPOSIT_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE | PACKET_FLAG.INTERRUPT
 MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST
 ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS | PACKET_FLAG.FIRST
@@ -29,14 +29,14 @@ ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS | PA
 # Acknowledgements and Scouts ----------------------------------------------------------------------
 
 class ControlReceiver(LiteXModule):
-    """Acknowledgements, scouts and their answers from the CONTROL channel. Never holds it up.
+    """Acknowledgements, scouts and their answers from channel CONTROL; it never stalls the channel.
 
     Attributes
     ----------
     sink    : Endpoint(word_layout), in   always ready
-    source  : Endpoint(ack_layout), out   one cycle; must be taken at once. `node` is who sent it
+    source  : Endpoint(ack_layout), out   one cycle; must be taken at once. `node` is its sender
     scouts  : Endpoint(scout_layout), out
-    no_room : Signal(), out               one cycle: SCOUTS wait, this one is dropped
+    no_room : Signal(), out               one cycle: SCOUTS are waiting, this one is dropped
     checker : HeaderChecker
 
     Cycles: 1 from the last word to `source`.
@@ -52,15 +52,15 @@ class ControlReceiver(LiteXModule):
 
         # # #
 
-        fields = checker.fields
-        wrong  = Signal()
-        long   = Signal()
-        ack    = Signal()
-        scout  = Signal()
-        reply  = Signal()
+        fields       = checker.fields
+        fields_wrong = Signal()
+        length_wrong = Signal()
+        ack          = Signal()
+        scout        = Signal()
+        reply        = Signal()
         self.comb += [
             inspector.source.ready.eq(1),
-            checker.malformed.eq(wrong | long),
+            checker.malformed.eq(fields_wrong | length_wrong),
             source.valid.eq(checker.good & ack),
             source.node.eq(fields["source"]),
             source.incarnation.eq(fields["incarnation"]),
@@ -81,46 +81,45 @@ class ControlReceiver(LiteXModule):
             self.no_room.eq(waiting.sink.valid & ~waiting.sink.ready),
         ]
         self.sync += [
-            wrong.eq(~(ack | scout | reply) | (fields["levels"] != 0)
+            fields_wrong.eq(~(ack | scout | reply) | (fields["levels"] != 0)
                 | ((fields["flags"] & Mux(ack, 0xff & ~ACK_FLAGS, 0xff)) != 0)),
-            If(checker.at_length, long.eq(checker.coming["length"] != 0)),
+            If(checker.at_length, length_wrong.eq(checker.coming["length"] != 0)),
             waiting.sink.valid.eq(checker.good & ~ack),
         ]
 
 # Deposits and Messages ----------------------------------------------------------------------------
 
 class DepositReceiver(LiteXModule):
-    """Deposits from the channel of a lane, and on EXPRESS messages too.
+    """Deposits from the channel of a lane; on EXPRESS also messages.
 
-    A packet is announced when its header is good and it is the expected one. Its payload goes into
-    the block buffer, and out of it block by block as their CRCs are found good. When the rest of an
-    announced packet is not good, a line without data ends it as an error. EXPRESS packets have one
-    block.
+    A packet is announced at `deposits` if its header is good and it is the expected one. Its
+    payload goes through a buffer, and each block becomes readable when its CRC was found good. If
+    the rest of an announced packet is not good, a line without data ends it as an error. EXPRESS
+    packets have one block.
 
-    A message that finds no room in the inbox is dropped like one behind a gap, so it will come
-    again.
+    A message that finds no room in the inbox is dropped and reported as a gap, so it comes again.
 
     Parameters
     ----------
     data_width : bits of a payload line
     lane       : LANE.BULK or LANE.EXPRESS
-    address_bits : that are kept of offset and strides, 64 or 32
+    address_bits : width that is kept of offset and strides, 64 or 32
 
     Attributes
     ----------
     sink     : Endpoint(word_layout), in
     deposits : Endpoint(deposit_layout), out
-    payload  : Endpoint(payload_layout), out    lines of a block come without gaps between them
+    payload  : Endpoint(payload_layout), out    lines of a block come without gaps
     checker  : HeaderChecker
     started  : Record, out  `strobe`, `node`, `incarnation`: a flow starts
-    repeat   : Record, out  `strobe`, `node`: a duplicate came, to be acknowledged again
+    repeat   : Record, out  `strobe`, `node`: a duplicate came, acknowledge again
     asked    : Record, out  `strobe`, `node`, `token`: a question came
-    gap      : Record, out  `strobe`, `node`: a packet is missing; once until it comes
+    gap      : Record, out  `strobe`, `node`: a packet is missing; reported once until it comes
     entered  : Record, out  `strobe`, `node`: a packet with payload is announced
-    absent   : Record, out  `strobe`, `node`, `incarnation`, `psn`: a packet of a flow that is not
-               held came, and is dropped
-    forget   : Signal(), in   one cycle: hold no flow any more (see Sequencer)
-    freed    : Signal(), in   lane EXPRESS, one cycle: a slot of the inbox, which has SLOTS, is free
+    absent   : Record, out  `strobe`, `node`, `incarnation`, `psn`: a packet came whose flow is not
+               held; it is dropped
+    forget   : Signal(), in   one cycle: forget all flows (see Sequencer)
+    freed    : Signal(), in   lane EXPRESS, one cycle: one of the SLOTS slots of the inbox is free
                again
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
                one cycle an event
@@ -131,7 +130,8 @@ class DepositReceiver(LiteXModule):
     """
     def __init__(self, data_width, lane, address_bits=64):
         self.inspector = inspector = WordInspector(extended=True)
-        self.checker   = checker   = HeaderChecker(inspector.source, extended=True, address_bits=address_bits)
+        self.checker   = checker   = HeaderChecker(
+            inspector.source, extended=True, address_bits=address_bits)
         self.sink      = inspector.sink
         self.deposits  = stream.Endpoint(deposit_layout(address_bits))
         self.payload   = payload = stream.Endpoint(payload_layout(data_width))
@@ -161,45 +161,58 @@ class DepositReceiver(LiteXModule):
         fields     = checker.fields
 
         # Form -------------------------------------------------------------------------------------
-        # Registered: the fields of the header's last word as they come, the others when they are
-        # there.
-        wrong   = Signal()
-        long    = Signal()
-        message = Signal()
-        question = Signal()
-        forbidden = lambda allowed: (fields["flags"] & (0xff & ~allowed)) != 0
-        length    = checker.coming["length"]
-        self.comb += checker.malformed.eq(wrong | long)
+        # Registered: from the fields of the header's last word as it comes, and from the other
+        # fields when they are stored.
+        fields_wrong = Signal()
+        length_wrong = Signal()
+        message      = Signal()
+        question     = Signal()
+        forbidden    = lambda allowed: (fields["flags"] & (0xff & ~allowed)) != 0
+        length       = checker.coming["length"]
+        self.comb += checker.malformed.eq(fields_wrong | length_wrong)
         self.sync += question.eq(fields["kind"] == PACKET.QUESTION)
         if express:
             self.sync += [
                 message.eq(fields["kind"] == PACKET.MESSAGE),
-                wrong.eq((fields["levels"] != 0) | ~flag(fields["flags"], "EXPRESS") | ~(
-                    ((fields["kind"] == PACKET.DEPOSIT) & ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.EXPRESS)) |
-                    ((fields["kind"] == PACKET.MESSAGE) & ~forbidden(MESSAGE_FLAGS | PACKET_FLAG.EXPRESS)) |
+                fields_wrong.eq((fields["levels"] != 0) | ~flag(fields["flags"], "EXPRESS") | ~(
+                    (
+                        (fields["kind"] == PACKET.DEPOSIT) &
+                        ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.EXPRESS)) |
+                    (
+                        (fields["kind"] == PACKET.MESSAGE) &
+                        ~forbidden(MESSAGE_FLAGS | PACKET_FLAG.EXPRESS)) |
                     ((fields["kind"] == PACKET.QUESTION) & ~forbidden(PACKET_FLAG.EXPRESS)))),
                 If(checker.at_length,
-                    long.eq(Mux(message, length != C.MESSAGE_BYTES, Mux(question, length != 0, length > C.INLINE_BYTES)))),
+                    length_wrong.eq(
+                        Mux(
+                            message, length != C.MESSAGE_BYTES,
+                            Mux(question, length != 0, length > C.INLINE_BYTES)))),
             ]
         else:
             self.sync += [
-                wrong.eq((fields["levels"] > LAST_LEVELS) | ~(
-                    ((fields["kind"] == PACKET.DEPOSIT) & ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE)) |
-                    ((fields["kind"] == PACKET.QUESTION) & (fields["flags"] == 0) & (fields["levels"] == 0)))),
-                If(checker.at_length, long.eq(Mux(question, length != 0, length > C.PACKET_PAYLOAD))),
+                fields_wrong.eq((fields["levels"] > LAST_LEVELS) | ~(
+                    (
+                        (fields["kind"] == PACKET.DEPOSIT) &
+                        ~forbidden(DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE)) |
+                    (
+                        (fields["kind"] == PACKET.QUESTION) & (fields["flags"] == 0) &
+                        (fields["levels"] == 0)))),
+                If(checker.at_length,
+                    length_wrong.eq(Mux(question, length != 0, length > C.PACKET_PAYLOAD))
+                ),
             ]
 
         # Header -----------------------------------------------------------------------------------
-        # An announced deposit waits for the engine while blocks of it drain. The next header takes
-        # longer to come than an engine to look it up, so there is one place; BULK has one more for
-        # those whose walk is set up.
+        # A deposit waits here for its engine while its blocks drain. The next header takes longer
+        # to come than an engine's look-up, so one place is enough. BULK has a second place, for a
+        # deposit whose walk is being set up.
         self.sequencer = sequencer = Sequencer()
         self.queue     = queue     = Place(deposit_layout(address_bits))
-        expected = Signal()
-        execute  = Signal()
-        full     = Signal()  # there is no room for a message
-        good     = Signal()  # it is a packet of a flow
-        deposit  = queue.sink
+        expected       = Signal()
+        execute        = Signal()
+        no_room        = Signal()  # the inbox has no room for a message
+        is_flow_packet = Signal()  # a good packet that is no question
+        deposit        = queue.sink
         self.comb += [
             sequencer.node.eq(fields["source"]),
             sequencer.incarnation.eq(fields["incarnation"]),
@@ -207,18 +220,18 @@ class DepositReceiver(LiteXModule):
             sequencer.first.eq(flag(fields["flags"], "FIRST")),
             sequencer.asked.eq(self.asked.strobe),
             sequencer.forget.eq(self.forget),
-            self.absent.strobe.eq(good & sequencer.stale & sequencer.absent),
+            self.absent.strobe.eq(is_flow_packet & sequencer.stale & sequencer.absent),
             self.absent.node.eq(fields["source"]),
             self.absent.incarnation.eq(fields["incarnation"]),
             self.absent.psn.eq(fields["psn"]),
-            good.eq(checker.good & ~question),
-            expected.eq(good & sequencer.execute),
-            execute.eq(expected & ~(message & full)),
-            self.no_room.eq(expected & message & full),
-            self.stale.eq(good & sequencer.stale),
-            self.duplicate.eq(good & sequencer.duplicate),
-            self.missed.eq(good & sequencer.gap),
-            # A flow starts with its first packet even if that finds no room.
+            is_flow_packet.eq(checker.good & ~question),
+            expected.eq(is_flow_packet & sequencer.execute),
+            execute.eq(expected & ~(message & no_room)),
+            self.no_room.eq(expected & message & no_room),
+            self.stale.eq(is_flow_packet & sequencer.stale),
+            self.duplicate.eq(is_flow_packet & sequencer.duplicate),
+            self.missed.eq(is_flow_packet & sequencer.gap),
+            # A flow also starts if its first packet finds no room.
             sequencer.accept.eq(execute | self.started.strobe),
             sequencer.missing.eq(self.missed | self.no_room),
             self.started.strobe.eq(expected & sequencer.fresh),
@@ -261,49 +274,55 @@ class DepositReceiver(LiteXModule):
                     deposit.skip.eq(extension[SKIP]),
                     deposit.block.eq(extension[BLOCK]),
                 ),
-                *[getattr(deposit, f"stride{n}").eq(Cat(extension[LEVEL + 3*n], extension[LEVEL + 3*n + 1]) if address_bits == 64 else
+                *[
+                    getattr(deposit, f"stride{n}").eq(
+                        Cat(extension[LEVEL + 3*n], extension[LEVEL + 3*n + 1])
+                        if address_bits == 64 else
                     extension[LEVEL + 3*n]) for n in range(C.LEVELS)],
-                *[getattr(deposit, f"count{n}").eq(extension[LEVEL + 3*n + 2]) for n in range(C.LEVELS)],
+                *[
+                    getattr(deposit, f"count{n}").eq(extension[LEVEL + 3*n + 2])
+                    for n in range(C.LEVELS)],
             ]
 
-        # What was cut off. Words of levels that the packet does not have are of a former one.
+        # Bits that were cut off. The words of levels that a packet does not have are left over from
+        # an earlier packet.
         if address_bits < 64:
             levels, listed = fields["levels"], fields["levels"][log2_int(C.LIST)]
-            far = [fields["offset_high"] != 0]
+            cut_off = [fields["offset_high"] != 0]
             if not express:
-                unsigned, cut = 1, [extension[p] for p in STRIDE_HIGH]
-                far += [has_level(levels, n) & cut[n][0] & (~listed if n == C.LEVELS - 1 else 1) for n in range(C.LEVELS)]
-                self.comb += deposit.list_far.eq(cut[-1][unsigned])
-            self.comb += deposit.far.eq(reduce(or_, far))
+                unsigned, stride_high = 1, [extension[p] for p in STRIDE_HIGH]
+                cut_off += [
+                    has_level(levels, n) & stride_high[n][0] & (~listed if n == C.LEVELS - 1 else 1)
+                    for n in range(C.LEVELS)]
+                self.comb += deposit.list_far.eq(stride_high[-1][unsigned])
+            self.comb += deposit.far.eq(reduce(or_, cut_off))
 
-        # Inbox. A message has its room from the moment in which it is whole; until then no other
-        # can come.
+        # Inbox. A message takes its room when it is complete; no other message can come before.
         if express:
-            room = Signal(max=C.SLOTS + 1, reset=C.SLOTS)
-            self.comb += full.eq(room == 0)
-            self.sync += room.eq(room + self.freed - (self.received & message))
+            messages_free = Signal(max=C.SLOTS + 1, reset=C.SLOTS)
+            self.comb += no_room.eq(messages_free == 0)
+            self.sync += messages_free.eq(messages_free + self.freed - (self.received & message))
 
         # Payload ----------------------------------------------------------------------------------
-        # BULK: two KiB, eight blocks of which one is being filled. EXPRESS: four messages.
+        # BULK: 2 KiB, which are eight blocks; one of them is being filled. EXPRESS: four messages.
         self.buffer = buffer = CommitFIFO(data_width + 7, (512 if express else 2048)//line_bytes)
-        taken = Signal()                      # a word of payload
-        word  = Signal(max=C.BLOCK_BYTES//4 + 1)
-        place = Signal(max=lanes)
-        ended = Signal()                      # the packet's last word was taken
-        line  = Array(Signal(32, name=f"line{n}") for n in range(lanes))
-        lines = [Signal(32, name=f"out{n}") for n in range(lanes)]
-        rest  = fields["length"][:log2_int(line_bytes)]
-        count = Signal(5)
-        last  = Signal()
-        error = Signal()
+        taken           = Signal()                      # a word of payload is taken
+        word            = Signal(max=C.BLOCK_BYTES//4 + 1)
+        word_in_line    = Signal(max=lanes)
+        packet_ended    = Signal()               # the packet's last word was taken
+        line            = Array(Signal(32, name=f"line{n}") for n in range(lanes))
+        lines           = [Signal(32, name=f"out{n}") for n in range(lanes)]
+        last_line_bytes = fields["length"][:log2_int(line_bytes)]
+        count           = Signal(5)
+        last            = Signal()
+        error           = Signal()
         self.comb += [
-            # Its CRC comes in HEADER alone: the other states wait for a packet's last word, or take
-            # none.
+            # Only HEADER takes a header's CRC: the other states wait for a packet's last word.
             checker.room.eq(queue.sink.ready),
             taken.eq(sink.valid & buffer.writable),
-            *[lines[n].eq(Mux(place == n, sink.data, line[n])) for n in range(lanes)],
+            *[lines[n].eq(Mux(word_in_line == n, sink.data, line[n])) for n in range(lanes)],
             count.eq(line_bytes),
-            If(sink.final & (rest != 0), count.eq(rest)),
+            If(sink.final & (last_line_bytes != 0), count.eq(last_line_bytes)),
             buffer.din.eq(Cat(*lines, count, last, error)),
             Cat(payload.dat, payload.bytes, payload.last, payload.error).eq(buffer.dout),
             payload.valid.eq(buffer.readable),
@@ -311,12 +330,12 @@ class DepositReceiver(LiteXModule):
         ]
         self.fsm = fsm = FSM(reset_state="HEADER")
         fsm.act("HEADER",
-            # A packet that is dropped is taken here to its end; only a deposit that is to be
+            # A packet that is dropped is consumed here to its end. Only a deposit that will be
             # executed needs room in the queue.
             sink.ready.eq((sink.kind != HEADER_CRC) | queue.sink.ready),
             NextValue(word, 0),
-            NextValue(place, 0),
-            NextValue(ended, 0),
+            NextValue(word_in_line, 0),
+            NextValue(packet_ended, 0),
             If(execute,
                 If(sink.last,
                     self.received.eq(1)
@@ -326,25 +345,25 @@ class DepositReceiver(LiteXModule):
             )
         )
         fsm.act("PAYLOAD",
-            # What follows the header is payload and CRCs, until the last CRC ends the packet.
+            # Payload and block CRCs follow the header, until the last CRC ends the packet.
             If(sink.kind == PAYLOAD,
                 sink.ready.eq(buffer.writable),
                 last.eq(sink.final),
                 If(taken,
-                    NextValue(line[place], sink.data),
-                    NextValue(place, place + 1),
+                    NextValue(line[word_in_line], sink.data),
+                    NextValue(word_in_line, word_in_line + 1),
                     NextValue(word, word + 1),
                     If(sink.last,
                         self.truncated.eq(1),
-                        NextValue(ended, 1),
+                        NextValue(packet_ended, 1),
                         NextState("CUT")
                     ).Else(
-                        buffer.we.eq(sink.final | (place == lanes - 1)),
+                        buffer.we.eq(sink.final | (word_in_line == lanes - 1)),
                     )
                 )
             ).Else(
                 sink.ready.eq(1),
-                NextValue(ended, sink.last),
+                NextValue(packet_ended, sink.last),
                 If(sink.valid,
                     NextValue(word, 0),
                     If((sink.last != sink.final) | (sink.last & sink.bad),
@@ -365,8 +384,7 @@ class DepositReceiver(LiteXModule):
             )
         )
         fsm.act("CUT",
-            # What of the block is in the buffer goes, which makes room for the line that ends the
-            # packet.
+            # Drop the present block from the buffer. This also makes room for the error line.
             buffer.rollback.eq(1),
             NextState("VOID")
         )
@@ -377,7 +395,7 @@ class DepositReceiver(LiteXModule):
                 buffer.we.eq(1),
                 buffer.commit.eq(1),
                 NextState("DRAIN"),
-                If(ended, NextState("HEADER"))
+                If(packet_ended, NextState("HEADER"))
             )
         )
         fsm.act("DRAIN",
@@ -389,7 +407,7 @@ class DepositReceiver(LiteXModule):
 # Packet Receiver ----------------------------------------------------------------------------------
 
 class PacketReceiver(LiteXModule):
-    """Everything between the link and the engines that write.
+    """Everything between the link and the engines that write host memory.
 
     Parameters
     ----------
@@ -398,8 +416,7 @@ class PacketReceiver(LiteXModule):
 
     Attributes
     ----------
-    sinks    : one Endpoint(word_layout) for each of CONTROL, EXPRESS and BULK, indexed by enum
-               channel
+    sinks    : list of Endpoint(word_layout), indexed by enum channel: CONTROL, EXPRESS, BULK
     node_id  : Signal(16), in
     acks     : Endpoint(ack_layout), out   one cycle; must be taken at once
     scouts   : Endpoint(scout_layout), out
@@ -407,11 +424,11 @@ class PacketReceiver(LiteXModule):
     deposits, payload                 : of lane BULK
     express_deposits, express_payload : of lane EXPRESS
     inbox_freed : Signal(), in   a slot of the inbox is free again
-    forget   : Signal(), in   one cycle: hold no flow any more (see Sequencer)
+    forget   : Signal(), in   one cycle: forget all flows (see Sequencer)
     counters : dict of pulses: PACKETS_RECEIVED, BYTES_RECEIVED, HEADER_CRC_ERROR,
-               PAYLOAD_CRC_ERROR, PACKET_TRUNCATED (and contradictory headers), PACKET_WRONG_NODE,
-               PACKET_STALE, PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM, SCOUT_NO_ROOM,
-               NAKS_RECEIVED
+               PAYLOAD_CRC_ERROR, PACKET_TRUNCATED (also for headers that contradict themselves),
+               PACKET_WRONG_NODE, PACKET_STALE, PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM,
+               SCOUT_NO_ROOM, NAKS_RECEIVED
     """
     def __init__(self, data_width, address_bits=64):
         self.node_id = Signal(16)
@@ -435,12 +452,14 @@ class PacketReceiver(LiteXModule):
         checkers = [ack.checker, express.checker, bulk.checker]
         self.comb += [checker.node_id.eq(self.node_id) for checker in checkers]
 
-        # The channels can end a packet each in one cycle.
+        # Several channels can end a packet in the same cycle.
         of_lanes = lambda name: [getattr(lane, name) for lane in self.lanes]
         of_all   = lambda name: [getattr(checker, name) for checker in checkers]
         self.pulses = pulses = {
-            "PACKETS_RECEIVED":  Pulses(ack.checker.good, *of_lanes("received"), *[lane.asked.strobe for lane in self.lanes]),
-            # Words of both lanes come at the link's rate, but can have waited in its slack buffers.
+            "PACKETS_RECEIVED":  Pulses(
+                ack.checker.good, *of_lanes("received"),
+                *[lane.asked.strobe for lane in self.lanes]),
+            # Words of both lanes come at the link's rate, or faster out of its slack buffers.
             "BYTES_RECEIVED":    Pulses(*of_lanes("accepted_words"), bits=10),
             "HEADER_CRC_ERROR":  Pulses(*of_all("crc_error")),
             "PAYLOAD_CRC_ERROR": Pulses(*of_lanes("payload_crc_error")),

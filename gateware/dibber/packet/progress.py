@@ -1,6 +1,4 @@
-"""What the control program's timers need to know of packets: what has left, and what is being
-stored at the target.
-"""
+"""Progress of packets, for the control program's timers: packets that left or are being stored."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,9 +11,10 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C
 from dibber.packet.flow_table import flow_reset_layout, flow_rewind_layout
 
-# cycles; less than half of the 100 us after which a source repeats, on a card of 62.5 MHz too
+# Cycles; less than half of the 100 us after which a source repeats, also at 62.5 MHz.
 BEAT     = 2048
-# packets of one lane whose payload is not stored: receiver and ScatterEngine have places for fewer
+# Largest number of packets of one lane whose payload is not stored; receiver and ScatterEngine hold
+# fewer.
 ARRIVING = 16
 
 # What Has Left ------------------------------------------------------------------------------------
@@ -23,25 +22,25 @@ ARRIVING = 16
 class Departed(LiteXModule):
     """The last packet of each flow of a lane whose last word the link has taken.
 
-    A packet's header leaves while its payload is still read from host memory. So the time in which
-    an acknowledgement is due begins at the packet's end, which this module sees.
+    A packet's header leaves while its payload is still read from host memory. So the time limit of
+    its acknowledgement starts at the packet's end, which this module observes.
 
-    A rewind or a reset makes a flow's entry invalid. A packet that is under way then is not counted
-    when it ends: the program queues it again, and time counts from the end of that.
+    A rewind or reset invalidates a flow's entry. A packet that is leaving then does not count when
+    it ends: the program queues it again, and the time starts at the end of the second copy.
 
     Attributes
     ----------
     begin  : Record, in     in a cycle with `strobe`: a packet passes its gate. `counts` is 0 for a
              question
     ended  : Signal(), in   the link takes a packet's last word
-    bad    : Signal(), in   and that packet is to be dropped
-    reset  : Record(flow_reset_layout), in     of this lane, in the cycle in which FlowTable has it
-    rewind : Record(flow_rewind_layout), in    likewise
-    node   : Signal, in     whose flow is shown
+    bad    : Signal(), in   with `ended`: the receiver will drop this packet
+    reset  : Record(flow_reset_layout), in     of this lane, in the same cycle as in FlowTable
+    rewind : Record(flow_rewind_layout), in    as `reset`
+    node   : Signal, in     the node whose flow is shown
     psn    : Signal(16), out    of its last packet that left, in the same cycle
-    valid  : Signal(), out      there is one since its last reset or rewind
+    valid  : Signal(), out      a packet has left since the last reset or rewind
 
-    Cycles: 2 from `ended` to `valid`; 2 from a reset or rewind, as many as its gate needs.
+    Cycles: 2 from `ended` to `valid`; 2 from a reset or rewind, as in the gate.
     """
     def __init__(self):
         bits = log2_int(C.NODES)
@@ -57,8 +56,8 @@ class Departed(LiteXModule):
 
         # # #
 
-        # A gate hears of a reset or rewind a cycle late, and what passes it is registered here. So
-        # two cycles late nothing can come any more that is older.
+        # A gate sees a reset or rewind one cycle late, and `begin` is registered here. So after two
+        # cycles no older packet can come.
         began  = Record([("strobe", 1)] + packet)
         ended  = Signal()
         bad    = Signal()
@@ -73,24 +72,25 @@ class Departed(LiteXModule):
         ]
         change = change[1]
 
-        # The packet whose last word comes next, and the one behind it. A third one does not begin
-        # before the first has left, because there is one place between the sealer and the link.
+        # The packet whose last word comes next, and the one after it. There are no more, because
+        # there is one place between the sealer and the link.
         first, second = [Record([("valid", 1)] + packet) for _ in range(2)]
-        moved  = Record([("valid", 1)] + packet)  # the first, when the one that ends is gone
-        behind = Signal()
+        # `first`, after the packet that ends has left
+        first_left   = Record([("valid", 1)] + packet)
+        second_valid = Signal()
         self.comb += [
-            moved.eq(first),
-            behind.eq(second.valid),
+            first_left.eq(first),
+            second_valid.eq(second.valid),
             If(ended,
-                moved.eq(second),
-                behind.eq(0),
+                first_left.eq(second),
+                second_valid.eq(0),
             ),
         ]
         self.sync += [
-            first.eq(moved),
-            second.valid.eq(behind),
+            first.eq(first_left),
+            second.valid.eq(second_valid),
             If(began.strobe,
-                If(moved.valid,
+                If(first_left.valid,
                     second.valid.eq(1),
                     *[getattr(second, name).eq(getattr(began, name)) for name, _ in packet],
                 ).Else(
@@ -99,17 +99,23 @@ class Departed(LiteXModule):
                 )
             ),
             If(change.strobe,
-                If(Mux(began.strobe & ~moved.valid, began.node, moved.node) == change.node, first.counts.eq(0)),
-                If(Mux(began.strobe & moved.valid, began.node, second.node) == change.node, second.counts.eq(0)),
+                If(Mux(
+                       began.strobe & ~first_left.valid, began.node,
+                       first_left.node) == change.node,
+                    first.counts.eq(0)
+                ),
+                If(Mux(began.strobe & first_left.valid, began.node, second.node) == change.node,
+                    second.counts.eq(0)
+                ),
             ),
         ]
 
         # What has left.
-        lasts = Memory(16, C.NODES)
-        write = lasts.get_port(write_capable=True)
-        show  = lasts.get_port(async_read=True)
-        valid = Signal(C.NODES)
-        of    = lambda strobe, node: strobe << node
+        lasts     = Memory(16, C.NODES)
+        write     = lasts.get_port(write_capable=True)
+        show      = lasts.get_port(async_read=True)
+        valid     = Signal(C.NODES)
+        node_mask = lambda strobe, node: strobe << node
         self.specials += lasts, write, show
         self.comb += [
             write.adr.eq(first.node),
@@ -119,26 +125,27 @@ class Departed(LiteXModule):
             self.psn.eq(show.dat_r),
             self.valid.eq((valid >> self.node)[0]),
         ]
-        self.sync += valid.eq((valid | of(write.we, first.node)) & ~of(change.strobe, change.node))
+        self.sync += valid.eq(
+            (valid | node_mask(write.we, first.node)) & ~node_mask(change.strobe, change.node))
 
 # What Is Being Stored -----------------------------------------------------------------------------
 
 class Storing(LiteXModule):
-    """The nodes that have a packet here whose payload is not all stored, and whether any payload
-    was stored of late.
+    """The nodes with a packet here whose payload is not completely stored, and their repeated signs
+    of life.
 
-    A target whose elements are small may need longer to store a packet than its source waits for
-    the acknowledgement. So while payload moves and the same packet is stored for BEAT cycles and
-    more, its source is told what was acknowledged last once more; see FlowTable's `works`.
+    If elements are small, storing a packet may take longer than its source waits for the
+    acknowledgement. So while payload moves, and the same packet is stored for BEAT cycles or more,
+    its source gets the last acknowledgement again; see `works` of FlowTable.
 
     Attributes
     ----------
-    entered : Record, in          in a cycle with `strobe`: a packet of `node` with payload is to be
-              executed
+    entered : Record, in          in a cycle with `strobe`: a packet of `node` with payload will be
+              stored
     line    : Signal(), in        a line of payload is stored, in the order of the packets
-    last    : Signal(), in        and it is its packet's last one
+    last    : Signal(), in        this line is its packet's last one
     moves   : Signal(NODES), out  nodes with packets here, 2 cycles after a line was taken
-    alive   : Signal(NODES), out  the same, each BEAT cycles: they are to be told
+    alive   : Signal(NODES), out  the same, every BEAT cycles: acknowledge these nodes again
     """
     def __init__(self):
         bits = log2_int(C.NODES)
@@ -151,11 +158,11 @@ class Storing(LiteXModule):
         # # #
 
         self.order = order = stream.SyncFIFO([("node", bits)], ARRIVING)
-        line   = Signal()    # what is told, in registers, because it is known late in its cycle
-        last   = Signal()
-        leaves = Signal()
-        enters = Signal()
-        here   = Signal(C.NODES)
+        line        = Signal()    # inputs are registered, because they are late in their cycle
+        last        = Signal()
+        leaves      = Signal()
+        enters      = Signal()
+        has_packets = Signal(C.NODES)
         self.sync += [
             order.sink.valid.eq(entered.strobe),
             order.sink.node.eq(entered.node),
@@ -174,22 +181,24 @@ class Storing(LiteXModule):
             self.comb += [
                 more.eq(enters & (order.sink.node == node)),
                 less.eq(leaves & (order.source.node == node)),
-                here[node].eq(count != 0),
+                has_packets[node].eq(count != 0),
             ]
-            self.sync += If(more & ~less, count.eq(count + 1)).Elif(less & ~more, count.eq(count - 1))
+            self.sync += If(more & ~less,
+                count.eq(count + 1)
+            ).Elif(less & ~more, count.eq(count - 1))
 
-        age   = Signal(max=BEAT)
-        moved = Signal()  # a line was taken since the last beat
-        same  = Signal()  # and no packet's last one
+        age         = Signal(max=BEAT)
+        line_moved  = Signal()  # a line was taken since the last beat
+        same_packet = Signal()  # no packet ended since the last beat
         self.sync += [
-            self.moves.eq(Mux(line, here, 0)),
+            self.moves.eq(Mux(line, has_packets, 0)),
             self.alive.eq(0),
             age.eq(age + 1),
-            If(line, moved.eq(1)),
-            If(leaves, same.eq(0)),
+            If(line, line_moved.eq(1)),
+            If(leaves, same_packet.eq(0)),
             If(age == BEAT - 1,
-                If(moved & same, self.alive.eq(here)),
-                moved.eq(line),
-                same.eq(~leaves),
+                If(line_moved & same_packet, self.alive.eq(has_packets)),
+                line_moved.eq(line),
+                same_packet.eq(~leaves),
             ),
         ]

@@ -1,4 +1,4 @@
-"""The packet by which a flow's target is asked what it holds."""
+"""The packet that asks a flow's target which incarnation it holds."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,7 +13,7 @@ from dibber.packet.header import header_words
 from dibber.packet.seal import body_layout
 
 class Asker(LiteXModule):
-    """Make a QUESTION, a header alone.
+    """Make a QUESTION, a packet that is only a header.
 
     Parameters
     ----------
@@ -22,11 +22,11 @@ class Asker(LiteXModule):
     Attributes
     ----------
     node_id     : Signal(16), in
-    begin       : Signal(), in    a question is to leave; not before the last one has
-    node, token : Signals, in     whom it asks, and what its answer repeats; looked at with `begin`
-    source      : Endpoint(body_layout), out   its words, from the cycle after `begin`; valid until
-                  the last was taken, and
-                                               behind it: who began it looks at `last`
+    begin       : Signal(), in    start a question; not before the last one has left
+    node, token : Signals, in     its target, and the value that the answer repeats; sampled at
+                  `begin`
+    source      : Endpoint(body_layout), out   its words, from the cycle after `begin`. `valid` is
+                  always 1: the user must stop at `last`
     """
     def __init__(self, flags):
         self.node_id = Signal(16)
@@ -40,7 +40,8 @@ class Asker(LiteXModule):
         node  = Signal(16)
         token = Signal(16)
         index = Signal(max=C.HEADER_WORDS)
-        words, assign = header_words(target=node, source=self.node_id, kind=PACKET.QUESTION, flags=flags, psn=token)
+        words, assign = header_words(
+            target=node, source=self.node_id, kind=PACKET.QUESTION, flags=flags, psn=token)
         self.comb += [
             assign,
             source.valid.eq(1),

@@ -1,6 +1,4 @@
-"""Source routes: a prefix word for each switch in front of a packet. docs/design.md, section 3,
-"Routes".
-"""
+"""Source routes: a prefix word for each switch precedes a packet. docs/design.md, 3, "Routes"."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -23,14 +21,14 @@ TURN_BITS = 4
 HOP_BITS  = 3
 
 def route_write_layout():
-    """An entry of the route table, written in a cycle with `strobe`; `route` as constant ROUTE_HOPS
-    says.
+    """An entry of the route table, written in a cycle with `strobe`; `route` as at constant
+    ROUTE_HOPS.
     """
     return [("strobe", 1), ("node", log2_int(C.NODES)), ("route", 32)]
 
 def hops_of(route):
-    """Switches on a route; the highest bit of the four is ignored, for there are no more than
-    ROUTE_HOPS.
+    """The number of switches on a route; at most ROUTE_HOPS, so the highest of the four bits is
+    ignored.
     """
     return route[:HOP_BITS]
 
@@ -38,8 +36,9 @@ def turn_of(route, hop):
     return route[TURN_BITS*(hop + 1):TURN_BITS*(hop + 2)]
 
 def prefix_crc(turn, behind):
-    """Expression of the CRC-8 of a prefix word's first three bytes, (turn, hops behind it, 0);
-    linear in each bit.
+    """CRC-8 of a prefix word's first three bytes (turn, hops after it, 0), as an expression.
+
+    The CRC is linear, so it is the XOR of one constant for each set bit.
     """
     def term(value, zeros):
         for _ in range(zeros + 1):
@@ -49,29 +48,31 @@ def prefix_crc(turn, behind):
         + [Mux(behind[i], term(1 << i, 1), 0) for i in range(HOP_BITS)])
 
 def prefix_word(turn, behind):
-    """Expression of a prefix word."""
-    return Cat(turn, Constant(0, 8 - TURN_BITS), behind, Constant(0, 8 - HOP_BITS), Constant(0, 8), prefix_crc(turn, behind))
+    """A prefix word, as an expression; `behind` is the number of hops after this one."""
+    return Cat(
+        turn, Constant(0, 8 - TURN_BITS), behind, Constant(0, 8 - HOP_BITS), Constant(0, 8),
+        prefix_crc(turn, behind))
 
 # Router -------------------------------------------------------------------------------------------
 
 class Router(LiteXModule):
     """Put the route of a channel's packets in front of them.
 
-    The route is looked up before the packet is there, as that and the comparison take long; with
-    `given` it is `route` instead. What is not followed by switches passes as it is.
+    The route is looked up before the packet comes, because the lookup and the comparison take long.
+    With `given` the route is `route`. A packet whose route has no switch passes unchanged.
 
     Attributes
     ----------
     sink   : Endpoint(word_layout), in
-    source : Endpoint(word_layout), out   `prefix` counts the words that were put in front
-    write  : Record(route_write_layout), in   for packets that start two cycles later, or more
-    node   : Signal, in         target of a packet, in the cycle before its first word is seen at
-             the sink: before it comes, or
-                                before the word in front of it is taken
-    given  : Signal(), in       likewise: it takes `route`
-    route  : Signal(32), in     likewise
+    source : Endpoint(word_layout), out   `prefix` is the number of prefix words
+    write  : Record(route_write_layout), in   takes effect for packets that start two or more cycles
+             later
+    node   : Signal, in         target of a packet, in the cycle before its first word is at the
+             sink
+    given  : Signal(), in       in the same cycle: use `route`
+    route  : Signal(32), in     in the same cycle
 
-    Cycles: none; one for each prefix word.
+    Cycles: 0; 1 for each prefix word.
     """
     def __init__(self):
         self.sink   = sink   = stream.Endpoint(word_layout())
@@ -94,22 +95,22 @@ class Router(LiteXModule):
             look.adr.eq(self.node),
         ]
 
-        # A packet's route must not change between its START, which counts the prefix, and its last
-        # hop.
-        begun  = Signal()          # its first prefix word has gone
-        route  = Signal(32)        # from its next switch on
-        hops   = Signal(HOP_BITS)  # that are left
-        behind = Signal(HOP_BITS)
-        leads  = Signal()          # a prefix word goes
+        # A packet's route must not change between its first word, which has the number of prefix
+        # words, and its last hop.
+        prefix_sent  = Signal()          # the first prefix word was sent
+        route        = Signal(32)        # from the next switch on
+        hops         = Signal(HOP_BITS)  # hops that are left
+        hops_after   = Signal(HOP_BITS)
+        sends_prefix = Signal()          # this word is a prefix word
         self.comb += [
             hops.eq(hops_of(route)),
-            behind.eq(hops - 1),
-            leads.eq(sink.first & (hops != 0)),
+            hops_after.eq(hops - 1),
+            sends_prefix.eq(sink.first & (hops != 0)),
             sink.connect(source, omit={"data", "first", "last", "bad", "prefix", "ready"}),
             source.prefix.eq(hops),
-            source.first.eq(sink.first & ~begun),
-            If(leads,
-                source.data.eq(prefix_word(turn_of(route, 0), behind))
+            source.first.eq(sink.first & ~prefix_sent),
+            If(sends_prefix,
+                source.data.eq(prefix_word(turn_of(route, 0), hops_after))
             ).Else(
                 source.data.eq(sink.data),
                 source.last.eq(sink.last),
@@ -118,9 +119,12 @@ class Router(LiteXModule):
             ),
         ]
         self.sync += [
-            If(source.valid & source.ready, begun.eq(leads)),
+            If(source.valid & source.ready, prefix_sent.eq(sends_prefix)),
             If(~(sink.valid & sink.first) | source.ready,
                 route.eq(Mux(self.given, self.route, look.dat_r)),
-                If(sink.valid & leads, route.eq(Cat(behind, Constant(0, TURN_BITS - HOP_BITS), route[2*TURN_BITS:]))),
+                If(sink.valid & sends_prefix,
+                    route.eq(
+                        Cat(hops_after, Constant(0, TURN_BITS - HOP_BITS), route[2*TURN_BITS:]))
+                ),
             ),
         ]

@@ -1,4 +1,4 @@
-"""The last stage of every packet: its CRCs, and its early end when its flow is no more."""
+"""The last stage of each packet: its CRCs, and its early end if its flow was reset."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,34 +14,37 @@ from dibber.common.crc import CRC32C, block_seed
 from dibber.packet.flow_table import flow_reset_layout
 
 def body_layout():
-    """A packet without its CRCs: one follows after each word with `seal`. `last` words have it."""
+    """A packet without its CRCs: a CRC follows each word with `seal`. The `last` word has `seal`,
+    too.
+    """
     return [("data", 32), ("seal", 1)]
 
 # Sealer -------------------------------------------------------------------------------------------
 
 class PacketSealer(LiteXModule):
-    """Put the CRCs into packets.
+    """Insert the CRCs into packets.
 
-    The first `seal` of a packet ends its header, the others its blocks: a block's CRC starts from
-    the header's, xor the block's number. With `dead` the packet ends as bad at its next word, and
-    the rest of it is taken and forgotten, so that it cannot reach the target however long the link
-    stands still.
+    The first `seal` of a packet ends its header, the others end its blocks. The CRC of a block
+    starts from the header's CRC, XOR the block's number. With `dead` the packet ends as bad at its
+    next word. The rest of it is discarded, so that it cannot reach the target, however long the
+    link is stopped.
 
     Parameters
     ----------
     channel : the link's channel
-    blocks  : whether packets have any; else each is a header alone, whose `last` word has `seal`
+    blocks  : whether packets have blocks; otherwise each is only a header, whose `last` word has
+              `seal`
 
     Attributes
     ----------
     sink      : Endpoint(body_layout), in
     source    : Endpoint(word_layout), out
-    dead      : Signal(), in    the packet is to end; may rise at any time, stays until `ended`
+    dead      : Signal(), in    end the packet; may rise at any time, and stays until `ended`
     sent      : Signal(), out   one cycle: a whole packet has left
     word_sent : Signal(), out   one cycle for each payload word that leaves
-    ended     : Signal(), out   one cycle: a packet has left or is forgotten; the next one may come
+    ended     : Signal(), out   one cycle: a packet has left or was discarded; the next one may come
 
-    Cycles: 1 from `sink` to `source`, which is the register before the CRC's XOR tree; 1 a word.
+    Cycles: 1 from `sink` to `source`, the register before the CRC's XOR tree; 1 a word.
     """
     def __init__(self, channel, blocks=True):
         self.buffer    = buffer = stream.Buffer(body_layout())
@@ -61,7 +64,7 @@ class PacketSealer(LiteXModule):
         final      = Signal(reset=not blocks)  # this CRC is the packet's last word
         in_payload = Signal()
         header_crc = Signal(32)
-        # that follows this CRC
+        # Number of the block that follows this CRC.
         block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1, reset=1)
         sealed     = Signal()    # a CRC is being taken
         self.comb += [
@@ -145,8 +148,8 @@ class PacketSealer(LiteXModule):
 # Under Way ----------------------------------------------------------------------------------------
 
 class UnderWay(LiteXModule):
-    """The packet between its gate and the end of its last word: whether there is one, and whether
-    its flow lives.
+    """The packet between its gate and the end of its last word: whether there is one, and its
+    flow's state.
 
     Parameters
     ----------
@@ -155,11 +158,11 @@ class UnderWay(LiteXModule):
     Attributes
     ----------
     begin             : Signal(), in    a packet passes its gate; not while `busy`
-    node, incarnation : Signals, in     of that packet
-    ended             : Signal(), in    PacketSealer's
+    node, incarnation : Signals, in     of this packet
+    ended             : Signal(), in    from PacketSealer
     reset             : Record(flow_reset_layout), in
-    busy              : Signal(), out   there is one
-    dead              : Signal(), out   and its flow has a new incarnation
+    busy              : Signal(), out   a packet is under way
+    dead              : Signal(), out   its flow has a new incarnation
     flow              : Signal(8), out  its flow, from the cycle after `begin` on
     """
     def __init__(self, lane):
@@ -174,8 +177,8 @@ class UnderWay(LiteXModule):
 
         # # #
 
-        # That a packet begins is known late: whatever is at the gate is taken as long as there is
-        # none.
+        # `begin` is late in its cycle, so the fields at the gate are loaded in each cycle without a
+        # packet.
         incarnation = Signal(8)
         self.sync += [
             self.busy.eq(self.begin | (self.busy & ~self.ended)),

@@ -1,5 +1,3 @@
-"""Serial PHYs: a vendor's transceiver under the link's words of four symbols. The one place for
-primitives.
-"""
+"""PHYs: vendor transceivers, PCIe and pins. Only this folder uses vendor primitives."""
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,4 @@
-"""No transceiver: for a build that has none left for the link."""
+"""A PHY without a transceiver, for builds that have none for the link."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,13 +13,13 @@ from dibber.layouts import serial_rx_layout, serial_tx_layout
 # Absent Serial PHY --------------------------------------------------------------------------------
 
 class AbsentSerialPHY(LiteXModule):
-    """A serial PHY that sends nowhere and never sees a signal: LINK_STATUS says NO_SIGNAL.
+    """A serial PHY that sends nothing and never detects a signal: LINK_STATUS shows NO_SIGNAL.
 
-    In PHY loopback it hears what is sent, so that everything up to the PHY can be tested.
+    In PHY loopback it receives what is sent, so that everything up to the PHY can be tested.
 
     Attributes
     ----------
-    absent   : True: LINK_STATUS says so too
+    absent   : True; LINK_STATUS shows it
     sink     : Endpoint(serial_tx_layout), in
     source   : Endpoint(serial_rx_layout), out   valid only, and only in loopback
     signal   : Signal, out                       0

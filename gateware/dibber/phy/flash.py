@@ -1,6 +1,4 @@
-"""The pins of the flash that an FPGA is configured from: its clock leaves by a block of the
-vendor's, for the pin is no user's.
-"""
+"""Pins of the configuration flash. Its clock pin is only reachable through a vendor primitive."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,14 +11,15 @@ from dibber.host.flash import flash_pads
 
 
 class FlashPHY(LiteXModule):
-    """Drives the board's pads, but for the clock.
+    """Drive the pads of the flash, except the clock.
 
-    What the flash answers to a fall of the clock is taken where it rises, two cycles of `sys` late:
-    at 8 MHz and 64 MHz that leaves the flash and both ways 31 ns.
+    The flash answers after a falling clock edge. The answer is sampled at the rising edge, two
+    cycles of `sys` later. At 8 MHz and a `sys` of 64 MHz this leaves 31 ns for the flash and the
+    wires.
 
     Parameters
     ----------
-    pads : `cs_n`, `mosi`, `miso`; `wp` and `hold` if it has them, which stay high
+    pads : `cs_n`, `mosi`, `miso`; also `wp` and `hold`, if present, which stay high
 
     Attributes
     ----------

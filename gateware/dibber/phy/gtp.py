@@ -1,4 +1,4 @@
-"""The link on a GTP of Artix-7, in the quad of the PCIe lanes."""
+"""The link on a GTP of Artix-7, in the same quad as the PCIe lanes."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,12 +11,13 @@ from liteiclink.serdes.gtp_7series import GTP, GTPQuadPLL
 from dibber.phy.s7 import S7SerialPHY
 
 FROM_PINS   = 0b001  # UG482, table 2-8: PLL0REFCLKSEL, GTREFCLK0
-FROM_FABRIC = 0b111  # and GTGREFCLK1
+FROM_FABRIC = 0b111  # UG482, table 2-8: GTGREFCLK1
 
 # Shared Common ------------------------------------------------------------------------------------
 
 class QuadPLL:
-    """One PLL of a quad, as LiteICLink's GTP and LitePCIe's `use_external_qpll` take it."""
+    """One PLL of a quad, in the form that LiteICLink's GTP and LitePCIe's `use_external_qpll` need.
+    """
     def __init__(self, channel, config):
         self.channel = channel
         self.config  = config
@@ -26,11 +27,12 @@ class QuadPLL:
         self.refclk  = Signal()
 
 class SharedQuad(LiteXModule):
-    """The one GTPE2_COMMON of a quad that PCIe and the link share: PLL0 is PCIe's, PLL1 the link's.
+    """The one GTPE2_COMMON of a quad that PCIe and the link share: PLL0 for PCIe, PLL1 for the
+    link.
 
-    The link's reference comes through the fabric, as the host may spread the spectrum of PCIe's.
-    That is what LiteX does on the Acorn's base board; Xilinx advises against it for its jitter, and
-    Vivado has to be told (REQP-49).
+    The link's reference comes through the fabric, because the host may use a spread spectrum on the
+    reference of PCIe. LiteX does the same on the Acorn's base board. Xilinx advises against it
+    because of its jitter, and Vivado must be told (REQP-49).
 
     Parameters
     ----------
@@ -86,4 +88,5 @@ class GTPSerialPHY(S7SerialPHY):
     platform, pads, linerate, sys_clk_freq, los : see S7SerialPHY
     """
     def __init__(self, platform, pads, pll, linerate, sys_clk_freq, rx_polarity=0, los=None):
-        S7SerialPHY.__init__(self, GTP, platform, pads, pll, linerate, sys_clk_freq, los, rx_polarity=rx_polarity)
+        S7SerialPHY.__init__(
+            self, GTP, platform, pads, pll, linerate, sys_clk_freq, los, rx_polarity=rx_polarity)

@@ -1,4 +1,4 @@
-"""The link on a GTX of Kintex-7 or Virtex-7, with a PLL of its own."""
+"""The link on a GTX of Kintex-7 or Virtex-7, with its own PLL."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -26,5 +26,6 @@ class GTXSerialPHY(S7SerialPHY):
 
         # # #
 
-        self.specials += Instance("IBUFDS_GTE2", i_CEB=0, i_I=refclk.p, i_IB=refclk.n, o_O=reference)
+        self.specials += Instance(
+            "IBUFDS_GTE2", i_CEB=0, i_I=refclk.p, i_IB=refclk.n, o_O=reference)
         platform.add_period_constraint(refclk.p, 1e9/refclk_freq)

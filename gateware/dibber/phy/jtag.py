@@ -1,6 +1,6 @@
 """The debugger's two registers behind the JTAG port that configures the FPGA.
 
-A debugger is told which of the FPGA's instructions stand for DTMCS and DMI (OpenOCD: `riscv
+The debugger must know which instructions of the FPGA select DTMCS and DMI (OpenOCD: `riscv
 set_ir`). TCK is sampled like a pin, so it must stay below an eighth of `sys`.
 """
 
@@ -18,9 +18,9 @@ from dibber.debug.transport import scan_port
 class ECP5JTAG(LiteXModule):
     """JTAGG: DTMCS is ER1 (instruction 0x32), DMI is ER2 (0x38).
 
-    JCE1 and JCE2 are 1 in Capture-DR and Shift-DR of their instruction, JSHIFT in Shift-DR. What
-    they were before TCK rose is the state in which it did. JTDI is a flip-flop, and has TDI's bit
-    soon after that: it is looked at a cycle later.
+    JCE1 and JCE2 are 1 in Capture-DR and Shift-DR of their instruction; JSHIFT is 1 in Shift-DR.
+    Their values before a rising edge of TCK give the state at this edge. JTDI is a flip-flop that
+    takes TDI shortly after the edge, so it is sampled one cycle later.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ECP5JTAG(LiteXModule):
         tdi, _, update, er1, er2              = pins.now
         _, shifted, updated, was_er1, was_er2 = pins.before
         inside = was_er1 | was_er2
-        # JUPDATE does not say of which: of that whose turn was last.
+        # JUPDATE does not name its register: it belongs to the one that was shifted last.
         dtmcs, dmi = Signal(), Signal()
         self.sync += [
             If(er1 | er2, dtmcs.eq(er1), dmi.eq(er2)),
@@ -62,8 +62,7 @@ class ECP5JTAG(LiteXModule):
 # Xilinx -------------------------------------------------------------------------------------------
 
 class XilinxJTAG(LiteXModule):
-    """BSCANE2: DTMCS is USER3 (instruction 0x22), DMI is USER4 (0x23), so that USER1 and USER2 stay
-    free for others.
+    """BSCANE2: DTMCS is USER3 (instruction 0x22), DMI is USER4 (0x23). USER1 and USER2 stay free.
 
     Attributes
     ----------
@@ -76,9 +75,12 @@ class XilinxJTAG(LiteXModule):
 
         tck, tdi, capture, shift, update, user3, user4 = [Signal() for _ in range(7)]
         for chain, selected in [(3, user3), (4, user4)]:
-            # Both see the same port; only SEL differs.
-            shared = dict(o_TCK=tck, o_TDI=tdi, o_CAPTURE=capture, o_SHIFT=shift, o_UPDATE=update) if chain == 3 else {}
-            self.specials += Instance("BSCANE2", p_JTAG_CHAIN=chain, o_SEL=selected, i_TDO=scan.tdo, **shared)
+            # Both instances have the same JTAG signals; only SEL differs.
+            shared = dict(
+                o_TCK=tck, o_TDI=tdi, o_CAPTURE=capture, o_SHIFT=shift,
+                o_UPDATE=update) if chain == 3 else {}
+            self.specials += Instance(
+                "BSCANE2", p_JTAG_CHAIN=chain, o_SEL=selected, i_TDO=scan.tdo, **shared)
         self.pins = pins = SampledPins(tck, [tdi, capture, shift, update, user3, user4])
         _, _, _, update, user3, user4      = pins.now
         tdi, captured, shifted, updated, *_ = pins.before

@@ -1,4 +1,4 @@
-"""Between the link's words of four symbols and a transceiver that takes two a cycle."""
+"""Conversion between the link's words of four symbols and transceivers with two a cycle."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,25 +11,27 @@ from litex.soc.interconnect import stream
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.link.symbols import FIRST_IS_K, FLOW_FILL, K_COMMA
 
-# A word that no receiver believes: no flow word, for its second and third symbol are no
-# complements.
+# A word that no receiver accepts: its second and third symbols are no complements, as those of a
+# flow word are.
 FILL = K_COMMA | FLOW_FILL << 8 | FLOW_FILL << 16 | FLOW_FILL << 24
 
-STRIKES = 3  # commas beside the place that we hold, without one at it, before it is given up
+STRIKES = 3  # commas at other positions, without one at ours, before the alignment changes
 
 # Layout -------------------------------------------------------------------------------------------
 
 def pair_layout():
-    """Two symbols, the first one on the wire in the low bits. `error`: it is no valid code."""
+    """Two symbols; the first one on the wire is in the low bits. `error`: the symbol is no valid
+    code.
+    """
     return [("data", 16), ("k", 2), ("error", 2)]
 
 # Transmit -----------------------------------------------------------------------------------------
 
 class WordsToPairs(LiteXModule):
-    """Send each word as two pairs, and FILL when there is none.
+    """Send each word as two pairs, and FILL if there is no word.
 
-    The link always has a word; FILL goes out after reset, until the first has crossed from its
-    clock.
+    The link always has a word. FILL is sent after a reset, until the first word has crossed from
+    the link's clock.
 
     Attributes
     ----------
@@ -67,18 +69,19 @@ class WordsToPairs(LiteXModule):
 # Receive ------------------------------------------------------------------------------------------
 
 class PairsToWords(LiteXModule):
-    """Find where words begin, and put them together.
+    """Find the start of words, and assemble them.
 
-    The transceiver aligns to symbols; which of four places a word begins at is seen at K28.5, which
-    is the first symbol of a word and stands nowhere else. A wrong symbol may look like one, so the
-    place is given up only after STRIKES commas elsewhere without one where it should be.
+    The transceiver aligns symbols. A word starts at one of four symbol positions; K28.5 shows which
+    one, because it is only used as the first symbol of a word. A wrong symbol may look like K28.5.
+    So the alignment changes only after STRIKES commas at other positions, without one at the
+    expected position.
 
     Attributes
     ----------
     pair   : Record(pair_layout), in          a new one each cycle
     source : Endpoint(serial_rx_layout), out  every second cycle, valid only. `disparity_error` is
-             0: the decoder checks codes, not the running disparity; a wrong one that is a code is
-             found by the CRCs
+             0: the decoder checks codes, but not the running disparity. A wrong symbol that is a
+             valid code is found by the CRCs
 
     Cycles: 3 from a word's last pair.
     """
@@ -88,58 +91,60 @@ class PairsToWords(LiteXModule):
 
         # # #
 
-        # The last two pairs, and which of their symbols is the comma.
+        # The last two pairs, and which symbol of `now` is a comma.
         now, before = Record(pair_layout()), Record(pair_layout())
         comma       = Signal(2)
         self.sync += [
             now.eq(pair),
             before.eq(now),
-            [comma[n].eq(pair.k[n] & ~pair.error[n] & (pair.data[8*n:8*n + 8] == K_COMMA)) for n in range(2)],
+            [
+                comma[n].eq(pair.k[n] & ~pair.error[n] & (pair.data[8*n:8*n + 8] == K_COMMA))
+                for n in range(2)],
         ]
 
-        # Place: whether words begin with the upper symbol of a pair, and in which cycle they do.
-        upper   = Signal()
-        begins  = Signal()  # `now` holds the first symbol of a word
-        strikes = Signal(max=STRIKES + 1)
-        held    = Signal()  # a comma at the place that we hold
-        other   = Signal()  # and one elsewhere
-        move    = Signal()
+        # Alignment: whether words start with the upper symbol of a pair, and in which cycle.
+        starts_upper    = Signal()
+        begins          = Signal()  # `now` holds the first symbol of a word
+        strikes         = Signal(max=STRIKES + 1)
+        comma_in_place  = Signal()
+        comma_elsewhere = Signal()
+        move            = Signal()
         self.comb += [
-            held.eq(begins & Mux(upper, comma[1], comma[0])),
-            other.eq((comma != 0) & ~held),
-            move.eq(other & (strikes == STRIKES)),
+            comma_in_place.eq(begins & Mux(starts_upper, comma[1], comma[0])),
+            comma_elsewhere.eq((comma != 0) & ~comma_in_place),
+            move.eq(comma_elsewhere & (strikes == STRIKES)),
         ]
         self.sync += [
             begins.eq(~begins),
-            If(held | move,
+            If(comma_in_place | move,
                 strikes.eq(0)
-            ).Elif(other,
+            ).Elif(comma_elsewhere,
                 strikes.eq(strikes + 1)
             ),
             If(move,
-                upper.eq(comma[1]),
+                starts_upper.eq(comma[1]),
                 begins.eq(0),
             ),
         ]
 
-        # Pairs of words: of one pair, or of the upper symbol of the one before and the lower of
-        # this one.
-        half = Record(pair_layout())
-        lead = Signal()  # `half` is the first of a word
-        low  = Record(pair_layout())
+        # Halves of words: one pair, or the upper symbol of the previous pair and the lower symbol
+        # of this one.
+        half       = Record(pair_layout())
+        first_half = Signal()  # `half` is the first half of a word
+        low        = Record(pair_layout())
         self.comb += [
-            If(upper,
+            If(starts_upper,
                 half.data.eq(Cat(before.data[8:], now.data[:8])),
                 half.k.eq(Cat(before.k[1], now.k[0])),
                 half.error.eq(Cat(before.error[1], now.error[0])),
             ).Else(
                 half.eq(now),
             ),
-            lead.eq(begins ^ upper),
+            first_half.eq(begins ^ starts_upper),
         ]
         self.sync += [
-            source.valid.eq(~lead),
-            If(lead,
+            source.valid.eq(~first_half),
+            If(first_half,
                 low.eq(half)
             ).Else(
                 source.data.eq(Cat(low.data, half.data)),

@@ -1,6 +1,4 @@
-"""PCIe on a Xilinx 7-series part: LitePCIe's PHY around the vendor's hard block, as this card wants
-it.
-"""
+"""PCIe on Xilinx 7-series: LitePCIe's PHY around the hard block, with this card's configuration."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,32 +9,32 @@ from litepcie.phy.s7pciephy import S7PCIEPHY
 
 from dibber.interface.description import C
 
-QWORD = 8  # The IP takes the offsets of the MSI-X table in these; `check` below holds it to that.
+QWORD = 8  # bytes; unit of the IP's options for MSI-X table offsets. `check` below verifies it.
 
 # 7-Series PCIe PHY --------------------------------------------------------------------------------
 
 class S7PCIePHY(S7PCIEPHY):
-    """LitePCIe's PHY with this card's identity, BAR and MSI-X table, and the two bits that it keeps
-    to itself.
+    """LitePCIe's PHY with this card's identity, BAR and MSI-X table, and with two more status bits.
 
-    `sys` may be any clock: TLPs cross in LitePCIe's FIFOs.
+    `sys` may be any clock, because TLPs cross clock domains in LitePCIe's FIFOs.
 
     Parameters
     ----------
-    platform   : gets the Tcl that makes the vendor's IP and looks at what it made, and constraints
+    platform   : gets constraints, and the Tcl that makes the vendor's IP and checks it
     pads       : of the connector; their number is the width of the link
-    data_width : 64 or 128 bits of the core; x1 has 64
+    data_width : 64 or 128, as the core's; x1 has 64
 
     Attributes
     ----------
-    extended_tags : Signal, out   more than 32 reads may be under way
+    extended_tags : Signal, out   more than 32 reads may be in flight
     msix_enable   : Signal, out
-    bus_master    : Signal, out   requests may leave: Bus Master Enable is set, the power state is
-                    D0, the link is up
-    all else      : see S7PCIEPHY
+    bus_master    : Signal, out   requests may be sent: Bus Master Enable is set, the power state is
+                    D0, and the link is up
+    all others    : see S7PCIEPHY
     """
     def __init__(self, platform, pads, data_width):
-        S7PCIEPHY.__init__(self, platform, pads, data_width=data_width, bar0_size=C.BAR0_SIZE, msi_type="msi-x")
+        S7PCIEPHY.__init__(
+            self, platform, pads, data_width=data_width, bar0_size=C.BAR0_SIZE, msi_type="msi-x")
         self.extended_tags = Signal()
         self.msix_enable   = self._msix_enable.status
 
@@ -44,19 +42,19 @@ class S7PCIePHY(S7PCIEPHY):
 
         # # #
 
-        # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. What is in the FIFOs
-        # between `sys` and the hard block when the bit is cleared still leaves.
+        # PCIe Base 3.0, 5.3.1.4.1: in D3hot a function sends no requests. Requests that are in the
+        # FIFOs between `sys` and the hard block when the bit is cleared are still sent.
         power   = Signal(2, name="power_state")    # 0: D0
-        # one bit crosses to `sys`, so that no other state is seen between two
+        # Only one bit crosses to `sys`, so no intermediate state can be seen.
         awake   = Signal(name="power_awake")
         powered = Signal(name="power_awake_sys")
         self.pcie_phy_params["o_cfg_pmcsr_powerstate"] = power
         self.sync.pcie += awake.eq(power == 0)
         self.specials += MultiReg(awake, powered)
-        self.sync += self.bus_master.eq(self._bus_master_enable.status & powered & self._link_status.fields.status)
+        self.sync += self.bus_master.eq(
+            self._bus_master_enable.status & powered & self._link_status.fields.status)
 
-        # The device control register as the hard block gives it; bit 8 is Extended Tag Field
-        # Enable.
+        # The device control register from the hard block; bit 8 is Extended Tag Field Enable.
         control = self.pcie_phy_params["o_cfg_dcommand"]
         self.specials += MultiReg(control[8], self.extended_tags)
         self.update_config({
@@ -81,12 +79,12 @@ class S7PCIePHY(S7PCIEPHY):
 
 
 def check(wanted):
-    """Tcl that ends the build unless the hard block in the netlist has these parameters.
+    """Tcl that stops the build unless the hard block in the netlist has these parameters.
 
-    In what unit the IP takes its options differs between those who used it; what counts is what
-    reaches the block.
+    Sources disagree about the unit of the IP's options; only the block's parameters count.
     """
     return ["set block [get_cells -hierarchical -filter {{REF_NAME == PCIE_2_1}}]"] + [
-        f"if {{{{[scan [lindex [split [get_property {name} $block] h] end] %x found] != 1 || $found != {value}}}}} "
+        f"if {{{{[scan [lindex [split [get_property {name} $block] h] end] %x found] != 1 "
+        f"|| $found != {value}}}}} "
         f"{{{{error \"{name} of the PCIe block is [get_property {name} $block], not {value:x}\"}}}}"
         for name, value in wanted.items()]

@@ -1,4 +1,4 @@
-"""The link on a transceiver of Xilinx' 7 series, by LiteICLink: what GTP and GTX have in common."""
+"""The link on a Xilinx 7-series transceiver, with LiteICLink: the common part of GTP and GTX."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,32 +14,35 @@ NEAR_END_PMA = 0b010  # UG482, table 2-34: LOOPBACK; a GTX has the same
 # 7-Series Serial PHY ------------------------------------------------------------------------------
 
 class S7SerialPHY(LiteXModule):
-    """A serial PHY of the core on one GTP or GTX, 20 bits a cycle, 8b/10b in fabric, symbols
-    aligned by the transceiver.
+    """A serial PHY on one GTP or GTX, 20 bits a cycle, 8b/10b in fabric, symbols aligned by the
+    transceiver.
 
-    Without a signal the receiver locks to noise. Where the module tells its loss, `los` does,
-    LINK_STATUS says NO_SIGNAL; elsewhere it says that what comes is no code.
+    Without a signal the receiver locks to noise. If the optical module reports the loss of signal
+    (`los`), LINK_STATUS shows NO_SIGNAL; otherwise it shows that the received data are no valid
+    code.
 
     Parameters
     ----------
-    transceiver  : LiteICLink's GTP or GTX; `options` are for it alone
-    platform     : gets a constraint for both symbol clocks
+    transceiver  : LiteICLink's GTP or GTX, which gets `options`
+    platform     : gets constraints for both symbol clocks
     pads         : of the connector: `tx_p`, `tx_n`, `rx_p`, `rx_n`
-    pll          : what the transceiver takes its clock from
-    linerate     : bits a second; a word is 40
+    pll          : the transceiver's clock source
+    linerate     : bits a second; a word has 40 bits on the line
     sys_clk_freq : Hz; more than linerate/40
-    los          : Signal, in, or None: the module sees no light
+    los          : Signal, in, or None: loss of signal at the module
 
     Attributes
     ----------
     sink     : Endpoint(serial_tx_layout), in
     source   : Endpoint(serial_rx_layout), out   valid only
-    signal   : Signal, out                       the receiver is ready, and the module has not said
-               that it sees nothing
-    loopback : Signal, in                        the transceiver hears itself
+    signal   : Signal, out                       the receiver is ready, and there is no loss of
+               signal
+    loopback : Signal, in                        the transceiver receives its own output
     """
-    def __init__(self, transceiver, platform, pads, pll, linerate, sys_clk_freq, los=None, **options):
-        self.serdes   = serdes = transceiver(pll, *[Pads(pads, side) for side in ["tx", "rx"]], sys_clk_freq,
+    def __init__(
+        self, transceiver, platform, pads, pll, linerate, sys_clk_freq, los=None, **options):
+        self.serdes   = serdes = transceiver(
+            pll, *[Pads(pads, side) for side in ["tx", "rx"]], sys_clk_freq,
             data_width       = 20,
             tx_buffer_enable = True,
             rx_buffer_enable = True,

@@ -1,4 +1,4 @@
-"""The link's words in front of any transceiver of LiteICLink that takes two symbols a cycle."""
+"""The link's words on any LiteICLink transceiver that takes two symbols a cycle."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,19 +14,19 @@ from dibber.phy.pairs import PairsToWords, WordsToPairs
 # Serial Words -------------------------------------------------------------------------------------
 
 class SerialWords(LiteXModule):
-    """From `sys` to the clocks of a transceiver and back, words to pairs and back.
+    """Conversion between `sys` and a transceiver's clocks, and between words and pairs.
 
-    The receiver's clock is recovered, the transmitter's comes from the reference. Both are slower
-    than `sys` in words, so words cross in small FIFOs that never fill: no word is ever dropped or
-    invented to make two clocks agree.
+    The receiver's clock is recovered; the transmitter's clock comes from the reference. In words,
+    both are slower than `sys`, so words cross in small FIFOs that never fill. No word is dropped or
+    inserted to match two clocks.
 
     Parameters
     ----------
-    platform     : gets a constraint for both symbol clocks; they are asynchronous to `sys` where it
-                   can be told so
-    serdes       : LiteICLink transceiver with 20 bits a cycle, and clock domains `tx` and `rx` of
-                   the surrounding module
-    linerate     : bits a second; a word is 40
+    platform     : gets constraints for both symbol clocks; they are asynchronous to `sys`, where
+                   the toolchain can be told so
+    serdes       : LiteICLink transceiver with 20 bits a cycle, and with clock domains `tx` and `rx`
+                   of the surrounding module
+    linerate     : bits a second; a word has 40 bits on the line
     sys_clk_freq : Hz; more than linerate/40
 
     Attributes
@@ -36,19 +36,23 @@ class SerialWords(LiteXModule):
     """
     def __init__(self, platform, serdes, linerate, sys_clk_freq):
         if sys_clk_freq < 1.01*linerate/40:
-            raise ValueError(f"sys of {sys_clk_freq/1e6:g} MHz is too slow for {linerate/1e9:g} Gb/s")
+            raise ValueError(
+                f"sys of {sys_clk_freq/1e6:g} MHz is too slow for {linerate/1e9:g} Gb/s")
 
         # # #
 
         serdes.add_stream_endpoints()
-        for domain, freq in [(serdes.cd_tx, serdes.tx_clk_freq), (serdes.cd_rx, serdes.rx_clk_freq)]:
+        for domain, freq in [
+                (serdes.cd_tx, serdes.tx_clk_freq), (serdes.cd_rx, serdes.rx_clk_freq)]:
             domain.clk.attr.add("keep")
             platform.add_period_constraint(domain.clk, 1e9/freq)
 
-        # Both sides of a FIFO are reset together: the transceiver may be reset alone, when its
-        # signal is lost.
-        self.tx_cdc   = tx_cdc   = stream.ClockDomainCrossing(serial_tx_layout(), "sys", "tx", 8, with_common_rst=True)
-        self.rx_cdc   = rx_cdc   = stream.ClockDomainCrossing(serial_rx_layout(), "rx", "sys", 8, with_common_rst=True)
+        # Both sides of a FIFO are reset together, because the transceiver alone may be reset when
+        # its signal is lost.
+        self.tx_cdc   = tx_cdc   = stream.ClockDomainCrossing(
+            serial_tx_layout(), "sys", "tx", 8, with_common_rst=True)
+        self.rx_cdc   = rx_cdc   = stream.ClockDomainCrossing(
+            serial_rx_layout(), "rx", "sys", 8, with_common_rst=True)
         self.tx_pairs = tx_pairs = ClockDomainsRenamer("tx")(WordsToPairs())
         self.rx_words = rx_words = ClockDomainsRenamer("rx")(PairsToWords())
         self.sink     = tx_cdc.sink
@@ -67,7 +71,7 @@ class SerialWords(LiteXModule):
 # Pads ---------------------------------------------------------------------------------------------
 
 class Pads:
-    """One direction of a connector with `tx_p`, `tx_n`, `rx_p`, `rx_n`, as LiteICLink wants it."""
+    """One direction of a connector with `tx_p`, `tx_n`, `rx_p`, `rx_n`, as LiteICLink needs it."""
     def __init__(self, pads, side):
         self.p = getattr(pads, f"{side}_p")
         self.n = getattr(pads, f"{side}_n")
