@@ -217,8 +217,8 @@ class FastCommands(LiteXModule):
     to such a get is a put from there. Its opcode, levels, walks and offset are checked as in
     firmware/get.c. Its flags and node are those of the asking node, and are not used.
 
-    To add an opcode that hardware executes: decode it under `Head`, give it a `kind` in enum
-    fast_kind, and let Contexts make an order of it.
+    To add an opcode that hardware executes: decode it in CommandHead, give it a `kind` in enum
+    fast_kind, let Contexts make its order, and let Completer end it.
 
     Parameters
     ----------
