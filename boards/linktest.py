@@ -10,16 +10,16 @@ from litex.gen import *
 
 from litex.soc.interconnect import wishbone
 
+from dibber.bridge.bridge_registers import BridgeRegisters
 from dibber.bridge.frames import FrameBridge
-from dibber.bridge.registers import BridgeRegisters
 from dibber.bridge.root import BANK_BYTES, BAR_BASE
-from dibber.core import attach
+from dibber.common.register_bridge import RegisterBridge
 from dibber.host.flash import FlashPort
 from dibber.interface.description import C, COUNTERS
+from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment
 from dibber.link.port import LinkPort
-from dibber.mcp.identity import HostRegisters
-from dibber.mcp.processor import RegisterBridge
+from dibber.mcp.host_registers import HostRegisters
 
 from boards.bridged import SILENCE
 
@@ -58,7 +58,7 @@ class LinkTester(LiteXModule):
             uart.source.connect(frames.sink),
             frames.source.connect(uart.sink),
             own.bad.eq(frames.bad),
-            *attach(bridge.port, identity.port, *([] if flash is None else [self.flash.port])),
+            *connect_lines(bridge.port, identity.port, *([] if flash is None else [self.flash.port])),
 
             *[source.ready.eq(1) for source in link.sources],
             *attach_equipment(link, equipment, serial, identity),

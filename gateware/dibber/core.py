@@ -2,78 +2,39 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from functools import reduce
-from operator import or_
-
 from migen import *
 
 from litex.gen import *
 
-from dibber.deposit.atomic import AtomicUnit
-from dibber.deposit.expected import ExpectedTable
-from dibber.deposit.express import ExpressLander
-from dibber.deposit.finder import PageFinder
+from dibber.deposit.layer import DepositLayer
 from dibber.deposit.reach import FAR
-from dibber.deposit.reads import ReadArbiter
-from dibber.deposit.regions import NarrowRegion, RegionTable
-from dibber.deposit.scatter import ScatterEngine
-from dibber.deposit.send import SendEngine
-from dibber.deposit.writes import WriteArbiter
-from dibber.host.completions import REASONS, CompletionChecker
+from dibber.endpoint.doorbells import connect_count
+from dibber.endpoint.endpoints import Endpoints
+from dibber.fastpath.fast_path import FastPath
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
+from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment
-from dibber.layouts import express_layout, job_layout
 from dibber.link.port import LinkPort
-from dibber.mcp.answers import Answers
-from dibber.mcp.arrivals import Arrivals
-from dibber.mcp.asks import ExpectWriter
-from dibber.mcp.commands import FastCommands
-from dibber.mcp.contexts import Contexts
-from dibber.mcp.doorbells import EndpointPages
-from dibber.mcp.halt import Cutter, Halt, HaltInserter
-from dibber.mcp.identity import HostRegisters, collect_counters
-from dibber.mcp.keys import KeyCount
-from dibber.mcp.orders import OrderQueue
-from dibber.mcp.processor import SRAM_BYTES, Processor
-from dibber.mcp.queues import EventWriter, QueueWriter
-from dibber.mcp.registers import ControlRegisters
-from dibber.mcp.replies import Replies
-from dibber.mcp.requests import Requests
-from dibber.mcp.room import if_present
-from dibber.mcp.slots import Slots
-from dibber.mcp.turns import CommandTurns
-from dibber.mcp.watchdog import Watchdog
-from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
+from dibber.mcp.control_program import ControlProgram
+from dibber.mcp.halt import Cutter, HaltInserter
+from dibber.mcp.host_registers import HostRegisters, collect_counters
+from dibber.mcp.processor import SRAM_BYTES
 from dibber.packet.layer import PacketLayer
-from dibber.packet.pulses import Pulses
-from dibber.places import BlockFIFO
 
-# Geometry -----------------------------------------------------------------------------------------
-
-CONTEXTS = C.ENDPOINTS*C.SLOTS  # of gets: command slots; a smaller table would lie in LUTs
-
-# A request that waits for Bus Master Enable may wait as long as this. A peer gives its packet up
-# after 40 ms and some ticks of 50 µs. So no peer can hear that a packet landed whose writes are
+# A request that waits for Bus Master Enable waits no longer than this. A peer gives its packet up
+# after 40 ms and some ticks of 50 µs. So no peer hears that a packet landed whose writes are
 # dropped.
 BUS_MASTER_SECONDS = 41e-3
 
 # Helpers ------------------------------------------------------------------------------------------
 
-def attach(master, *slaves):
-    """Connect a line port to one, or to several of which each reads 0 where another one is asked.
-    """
-    return [
-        *[getattr(slave, name).eq(getattr(master, name)) for slave in slaves for name in ["adr", "dat_w", "be", "we", "re"]],
-        master.dat_r.eq(reduce(or_, [slave.dat_r for slave in slaves])),
-    ]
-
 def connect_done(engine, layer, host):
     """Connect the ends of an engine's packets to the packet layer.
 
-    While requests to host memory are held none is told of, so that nothing is acknowledged whose
-    writes may yet be dropped. While they are dropped each is refused.
+    While the host interface holds requests, it reports no end: the writes of that packet may yet be
+    dropped. While it discards requests, each packet is refused.
     """
     return [
         engine.connect(layer, omit={"valid", "ready"}),
@@ -85,35 +46,42 @@ def connect_done(engine, layer, host):
         ),
     ]
 
-def look_up(user, table):
-    """Connect a user's Record(count_layout) to that of whoever has the counts."""
-    return [table.endpoint.eq(user.endpoint), user.count.eq(table.count)]
+def assign(target, source, **fields):
+    """Fields of `target` follow those of `source`; `fields` is field of `target` = field of
+    `source`.
+    """
+    return [getattr(target, name).eq(getattr(source, other)) for name, other in fields.items()]
 
 # Dibber Core --------------------------------------------------------------------------------------
 
 class DibberCore(LiteXModule):
-    """The column of docs/design.md, from the PCIe PHY's TLP stream to the serial PHY's words.
+    """The column of the documentation, from the PCIe PHY's TLP stream to the serial PHY's words.
 
-    While MCP_CONTROL.run is 0 the sending side is in reset (doorbells, processor, send engine,
-    packets that wait for the link); an atomic operation ends, and nobody is told. Kept are the
-    command slots, the SRAM, the host registers, the link, and the receiving side: see `Halt`.
+    Data goes down and up the column `host`, `deposit`, `packet`, `link`. What makes it move stands
+    beside the column: `endpoints` has the processes' commands, `fast` executes the simple ones, and
+    `program` executes all others.
+
+    While MCP_CONTROL.run is 0 the sending side is in reset: doorbells, processor, fast path, send
+    engine, and packets that wait for the link. An atomic operation ends without a reply. The
+    command slots, the SRAM, the host registers, the link and the receiving side keep their state
+    (see `Halt`).
 
     Parameters
     ----------
     platform   : gets the processor's Verilog by `add_source`
-    phy        : PCIe PHY as LitePCIe has them: see HostInterface. `extended_tags` (Signal) if it
-                 has one tells that more than 32 reads may be in flight
+    phy        : PCIe PHY as LitePCIe has them: see HostInterface. Its `extended_tags` (Signal), if
+                 it has one, says that more than 32 reads may be in flight
     serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
                  while the receiver sees one, and `loopback` (Signal) if it has one of its own
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
-    flash      : flash_pads of the flash that the FPGA is configured from, or None: the host has no
-                 way to it
-    reach      : FAR or NEAR: where the memory is that the PHY reads. Of an address with more bits
-                 than it has nothing is read or written
-    endpoints  : that the card has, a power of two from 2 to ENDPOINTS. Addresses and numbers stay
-                 as they are for all of these
+    flash      : flash_pads of the flash that the FPGA is configured from; None if the host cannot
+                 reach it
+    reach      : FAR or NEAR: where the memory is that the PHY reads. An address with more bits
+                 than it has is neither read nor written
+    endpoints  : how many, a power of two from 2 to ENDPOINTS. Addresses and numbers are the same
+                 for each of these
     sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce
                  (mcp/processor.py)
 
@@ -125,386 +93,323 @@ class DibberCore(LiteXModule):
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
                  sram_bytes=SRAM_BYTES):
-        # Layers -----------------------------------------------------------------------------------
+        # The Column -------------------------------------------------------------------------------
 
-        bits = reach.address
         self.host      = host      = HostInterface(
-            phy, data_width, sram_bytes, bits, patience=int(clock_hz*BUS_MASTER_SECONDS))
-        self.reads     = reads     = ReadArbiter(data_width, [reach.gather, reach.atomic,
-            reach.walked.reader, reach.walked.reader, reach.found.reader, reach.listed.reader, reach.listed.reader])
-        self.checker   = checker   = CompletionChecker(data_width, reads.tags)
-        self.writes    = writes    = WriteArbiter(data_width, sinks=3)
-        self.regions   = regions   = RegionTable(C.REGIONS, ports=4, address_bits=bits)
-        self.expected  = expected  = ExpectedTable(CONTEXTS)
-        self.finder    = finder    = PageFinder(data_width, ports=4, address_bits=bits, **reach.found.parameters)
-        self.send      = send      = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits, tags=reach.gather.tags)
-        self.scatter   = scatter   = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits)
-        self.lander    = lander    = ExpressLander(data_width, bits)
-        self.atomic    = atomic    = AtomicUnit(data_width, reach.atomic.tags, reach.atomic.base, address_bits=bits)
-        self.packet    = packet    = PacketLayer(data_width, bits)
+            phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS))
+        self.deposit   = deposit   = DepositLayer(data_width, reach)
+        self.packet    = packet    = PacketLayer(data_width, reach.address)
         self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = equipment = LinkEquipment()
 
-        # Control Program --------------------------------------------------------------------------
+        # Beside It --------------------------------------------------------------------------------
 
-        self.pages     = pages     = EndpointPages(data_width, endpoints)
-        # commands; the processor
-        self.slots     = slots     = Slots(data_width, readers=7, writers=3, favourite=5, late=(0, 7), present=endpoints)
-        self.processor = processor = Processor(platform, data_width, sram_bytes)
-        self.dmi       = processor.dmi
-        self.arrivals  = arrivals  = Arrivals(sinks=2)
-        self.turns     = turns     = CommandTurns(endpoints)
-        self.commands  = commands  = FastCommands(data_width, endpoints)
-        self.contexts  = contexts  = Contexts(endpoints)
-        self.answers   = answers   = Answers(data_width)
-        self.entering  = entering  = ExpectWriter()
-        self.events    = events    = EventWriter(endpoints)
-        self.requests  = requests  = Requests()
-        self.replies   = replies   = Replies()
-        self.queues    = queues    = QueueWriter(endpoints=endpoints, address_bits=bits)
-        self.expresses = expresses = OrderQueue(express_layout(), program=2*endpoints, fast=2*endpoints)
-        self.jobs      = jobs      = OrderQueue(job_layout(), program=8, fast=8, fifo=BlockFIFO)
-        self.watchdog  = watchdog  = Watchdog()
-        self.counter_sources = [host.counters, pages.counters, self.reader_counters(), packet.counters,
-            link.counters, contexts.counters, self.event_counters(), self.busy_counters(phy)]
+        # Of the slots' readers the commands are the favourite; the processor asks late.
+        self.endpoints = ends      = Endpoints(data_width, endpoints, reach.address, readers=7, writers=3, favourite=5, late=(0, 7))
+        self.fast      = fast      = FastPath(data_width, endpoints)
+        self.counter_sources = [host.counters, ends.counters, deposit.counters, packet.counters, link.counters,
+            fast.counters, self.busy_counters(phy)]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
-        self.identity  = identity  = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
-        self.registers = registers = ControlRegisters(identity.shown, identity.cycles, endpoints)
-        self.halt      = halt      = Halt(max(C.REGIONS, CONTEXTS))
-        self.keys      = keys      = KeyCount()
+        self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
+        self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
+        self.dmi       = program.processor.dmi
 
         # # #
 
-        # Host -------------------------------------------------------------------------------------
+        self.connect_column(phy, serial)
+        self.connect_host_registers()
+        self.connect_slots()
+        self.connect_commands()
+        self.connect_arrivals()
+        self.connect_queues()
+        self.connect_orders()
+        self.connect_flows()
+        self.connect_regions()
+        self.connect_halt()
 
+    # Column ---------------------------------------------------------------------------------------
+
+    def connect_column(self, phy, serial):
+        """Requests to host memory, packets, and the link's channels."""
+        host, deposit, packet, link = self.host, self.deposit, self.packet, self.link
+        memory, send, scatter, lander = deposit.memory, deposit.send, deposit.scatter, deposit.lander
+
+        # Host and deposit.
         self.comb += [
-            *attach(host.ports["host"],      identity.port, *([] if flash is None else [self.flash.port])),
-            *attach(host.ports["firmware"],  processor.firmware),
-            *attach(host.ports["endpoints"], pages.port),
-            *attach(pages.slots,             slots.port),
-            identity.max_payload.eq(host.max_payload),
-            identity.max_request.eq(host.max_request),
-            identity.mcp_state.eq(registers.state),
-            identity.mcp_identity.eq(registers.identity),
-        ]
-
-        # Control Program --------------------------------------------------------------------------
-
-        self.comb += [
-            *attach(processor.registers, registers.port),
-            registers.written.eq(processor.written),
-            registers.link_up.eq(link.up),
-            registers.jobs.connect(jobs.program),
-            registers.job_space.eq(jobs.space),
-            jobs.source.connect(send.jobs),
-            registers.express.connect(expresses.program),
-            registers.express_space.eq(expresses.space),
-            expresses.source.connect(packet.express),
-            watchdog.kick.eq(registers.watchdog.strobe),
-            watchdog.cycles.eq(registers.watchdog.cycles),
-            watchdog.hold.eq(processor.halted),
-            processor.timer_interrupt.eq(watchdog.interrupt),
-            identity.bite.eq(watchdog.bite | host.lost),
-            identity.lost.eq(host.lost),
-        ]
-
-        # Commands and Queues ----------------------------------------------------------------------
-
-        opened, allowed = registers.queue, identity.fast_path
-        self.comb += [
-            *look_up(turns.producer, pages.producer[0]),
-            *look_up(registers.producer, pages.producer[1]),
-            *look_up(turns.cq_consumer, pages.cq_consumer),
-            *look_up(queues.eq_consumer, pages.eq_consumer),
-            *look_up(pages.head, turns.heads[0]),
-            *look_up(registers.head, turns.heads[1]),
-            turns.rung.eq(pages.rung),
-            turns.take.eq(registers.take),
-            turns.skip.eq(registers.skip),
-            turns.frees[0].eq(registers.free),
-            turns.frees[1].eq(contexts.free),
-            turns.open.strobe.eq(if_present(endpoints, opened.queue, opened.strobe & ~opened.queue[log2_int(C.ENDPOINTS)])),
-            turns.open.endpoint.eq(opened.queue),
-            *[getattr(turns.open, name).eq(getattr(opened, name)) for name in ["size", "closed"]],
-            turns.fast.eq(registers.fast_endpoints),
-            turns.again.eq(registers.arm.strobe),
-            registers.pending.eq(turns.pending),
-            registers.room.eq(turns.room),
-
-            turns.offer.connect(commands.offer),
-            turns.verdict.eq(commands.verdict),
-            commands.fast.eq(registers.fast_endpoints),
-            commands.node_id.eq(identity.node_id),
-            registers.digest.eq(commands.digest),
-            *[getattr(commands.enable, name).eq(getattr(registers.fast_enable, name) & getattr(allowed, name))
-                for name in ["put_inline", "put", "get", "atomic"]],
-            commands.generation.eq(keys.generation),
-            requests.offer.connect(commands.request),
-            requests.taken.eq(commands.answered),
-            requests.again.eq(registers.arrivals_again),
-            registers.arrivals_twice.eq(requests.twice),
-
-            queues.cycles.eq(identity.cycles),
-            queues.open.eq(opened),
-            registers.entries.connect(queues.sinks[0]),
-            contexts.entry.connect(queues.sinks[1]),
-            events.entry.connect(queues.sinks[2]),
-            queues.source.connect(host.posts),
-            host.open.strobe.eq(opened.strobe & ~opened.closed),
-            host.open.vector.eq(opened.vector),
-            events.enable.eq(registers.fast_enable.event & allowed.event),
-        ]
-
-        # Fast Path --------------------------------------------------------------------------------
-
-        self.comb += [
-            requests.atomics.connect(atomic.sink),
-            atomic.done.connect(replies.sink),
-            replies.enable.eq(commands.enable.atomic),
-            replies.source.connect(registers.replies),
-            replies.again.eq(registers.replies_again),
-            registers.replies_twice.eq(replies.twice),
-            commands.put.connect(replies.commands),
-            replies.put.connect(contexts.put),
-            replies.taken.eq(contexts.taken),
-            commands.taken.eq(contexts.taken),
-            commands.missed.eq(contexts.missed),
-            commands.full.eq(contexts.full),
-            contexts.coming.eq(commands.coming),
-            replies.coming.eq(commands.coming),
-            send.glance.eq(commands.glance),
-            commands.expect.connect(entering.enter),
-            entering.forget.eq(contexts.forget),
-            answers.answer.connect(contexts.answer),
-            answers.mine.eq(contexts.mine),
-            *[getattr(answers.enable, name).eq(getattr(commands.enable, name)) for name in ["get", "atomic"]],
-            contexts.fast.eq(registers.fast_endpoints),
-            contexts.express.connect(expresses.fast),
-            contexts.job.connect(jobs.fast),
-            send.done.connect(contexts.job_done_in),
-            contexts.job_done.connect(registers.job_done),
-            contexts.arm.eq(registers.arm),
-            contexts.claim.eq(registers.claim),
-            contexts.pop.eq(registers.claim_pop),
-            contexts.refusal_waiting.eq(packet.refusals.valid | registers.refusal_waiting),
-            contexts.judging.eq(packet.judging),
-            contexts.changed.eq(packet.changed),
-            registers.claimed.eq(contexts.claimed),
-            registers.fast_busy.eq(contexts.busy),
-            registers.fast_active.eq(contexts.active),
-            *[shown.eq(moved) for shown, moved in zip(registers.fast_moved, contexts.moved, strict=True)],
-            registers.given.eq(contexts.given),
-        ]
-
-        moves = send.payload, send.done
-        self.sync += registers.send_moved.eq(Reduce("OR", [stage.valid & stage.ready for stage in moves]))
-
-        # Flows ------------------------------------------------------------------------------------
-
-        lane = log2_int(C.NODES)  # bit of a flow number: 1 for BULK
-        # To both engines a cycle later, as the gates do it.
-        reset, rewind = Record(flow_reset_layout()), Record(flow_rewind_layout())
-        self.sync += [
-            reset.eq(registers.flow_reset),
-            rewind.eq(registers.flow_rewind),
-        ]
-        self.comb += [
-            packet.flow_reset.eq(registers.flow_reset),
-            packet.flow_rewind.eq(registers.flow_rewind),
-            packet.route.eq(registers.route),
-            registers.scouts.connect(packet.scouts),
-            packet.scouts_came.connect(registers.scouts_came),
-            registers.changed.eq(contexts.changed_out),
-            registers.naked.eq(packet.naked),
-            registers.works.eq(packet.works),
-            registers.storing.eq(packet.storing),
-            packet.left.flow.eq(registers.left.flow),
-            *[getattr(registers.left, name).eq(getattr(packet.left, name)) for name in ("psn", "valid", "vain")],
-            *[[look.flow.eq(user.flow), user.psn.eq(look.psn)]
-                for look, user in zip(packet.acked, [registers.acked, contexts.acked], strict=True)],
-            packet.refusals.connect(registers.refusals),
-            send.epochs.reset.eq(reset.strobe & reset.flow[lane]),
-            send.epochs.rewind.eq(rewind.strobe & rewind.flow[lane]),
-            send.epochs.node.eq(Mux(reset.strobe, reset.flow, rewind.flow)),
-            send.epochs.incarnation.eq(reset.incarnation),
-            send.epochs.epoch.eq(rewind.epoch),
-        ]
-
-        # Slots ------------------------------------------------------------------------------------
-
-        readers = [processor.reader, send.slot, packet.slot, packet.express_slot, atomic.slot, commands.slot,
-            answers.slot]
-        writers = [processor.writer, lander.slot, atomic.reply]
-        self.comb += [client.connect(port)
-            for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
-
-        # Regions ----------------------------------------------------------------------------------
-
-        entry, expect = registers.region, registers.expect
-        self.comb += [
-            keys.draw.eq(identity.key_draw),
-            identity.key_next.eq(keys.next),
-            identity.keys_left.eq(keys.left),
-            keys.key.eq(entry.key),
-            keys.enter.eq(entry.we & entry.valid),
-            keys.advance.eq(registers.advance),
-            registers.region_fresh.eq(keys.fresh),
-            registers.generation.eq(keys.generation),
-        ]
-        if bits < 64:
-            self.narrow = narrow = NarrowRegion(bits)
-            self.comb  += [getattr(narrow, name).eq(getattr(entry, name)) for name in ["base", "length", "table"]]
-        self.comb += [
-            *[client.lookup.connect(port)
-                for client, port in zip([send, scatter, lander, atomic], regions.ports, strict=True)],
-            regions.write.eq(entry.we | halt.clear),
-            regions.index.eq(Mux(halt.clear, halt.index, entry.index)),
-            regions.valid.eq(entry.valid & keys.fresh & ~halt.clear & (1 if bits == 64 else narrow.fits)),
-            *[getattr(regions, name).eq(getattr(entry, name)) for name in ["key", "rights", "owner"]],
-            *([regions.base.eq(entry.base), regions.length.eq(entry.length)] if bits == 64 else [regions.base.eq(narrow.low), regions.length.eq(narrow.size)]),
-            scatter.expected.connect(expected.port),
-            *[getattr(entering.program, name).eq(getattr(expect, field))
-                for name, field in [("we", "we"), ("context", "context"), ("key", "key"), ("node", "node"), ("granted", "valid")]],
-            expected.write.eq(entering.write.we | halt.clear),
-            expected.context.eq(Mux(halt.clear, halt.index, entering.write.context)),
-            expected.valid.eq(entering.write.granted & ~halt.clear),
-            expected.key.eq(entering.write.key),
-            expected.node.eq(entering.write.node),
-        ]
-
-        # Deposits ---------------------------------------------------------------------------------
-
-        lists   = [send.lists, scatter.lists]
-        engines = [send, scatter, lander, atomic, *lists]
-        tables  = [send.pages, scatter.pages, finder]
-        readers = [send, atomic, *tables, *lists]
-        self.comb += [
-            *[client.reads.connect(port) for client, port in zip(readers, reads.reads, strict=True)],
-            *[port.connect(client.completions) for client, port in zip(readers, reads.completions, strict=True)],
-            *[engine.departures.mark.eq(entry.we) for engine in engines],
-            registers.region_busy.eq(Cat(*[engine.departures.busy for engine in engines]) != 0),
-            *[client.pages.connect(port)
-                for client, port in zip([lander, atomic, *lists], finder.ports, strict=True)],
-            *[pages_.directory.strobe.eq(entry.we) for pages_ in tables],
-            *[getattr(pages_.directory, name).eq(getattr(entry, field)) for pages_ in tables
-                for name, field in [("index", "index"), ("table", "table"), ("shift", "page")]],
-            reads.source.connect(checker.reads),
-            checker.requests.connect(host.reads),
-            checker.id.eq(phy.id),
-            host.completions.connect(checker.sink),
-            checker.source.connect(reads.sink),
+            memory.reads.connect(host.reads),
+            host.completions.connect(memory.completions),
+            memory.writes.connect(host.writes),
+            memory.marked.eq(host.marked),
+            memory.id.eq(phy.id),
             send.max_request.eq(host.max_request),
+            scatter.max_payload.eq(host.max_payload),
+        ]
+        if hasattr(phy, "extended_tags"):
+            self.comb += [extended.eq(phy.extended_tags) for extended in deposit.extended_tags]
+
+        # Deposit and packet: sent, lane BULK, lane EXPRESS.
+        self.comb += [
             send.packets.connect(packet.packets),
             send.payload.connect(packet.payload_in),
-            packet.node_id.eq(identity.node_id),
 
             packet.deposits.connect(scatter.deposits),
             packet.payload_out.connect(scatter.payload),
             *connect_done(scatter.done, packet.deposit_done, host),
             packet.deposit_open.eq(scatter.open),
             packet.stored.eq(scatter.stored),
-            scatter.max_payload.eq(host.max_payload),
+
             packet.express_deposits.connect(lander.deposits),
             packet.express_payload.connect(lander.payload),
             *connect_done(lander.done, packet.express_done, host),
             packet.express_open.eq(lander.open),
             packet.inbox_freed.eq(lander.inbox_freed),
-            writes.source.connect(host.writes),
-            writes.marked.eq(host.marked),
-
-            *[engine.arrivals.connect(port) for engine, port in zip([lander, scatter], arrivals.sinks, strict=True)],
-            arrivals.source.connect(answers.sink),
-            answers.source.connect(events.sink),
-            events.source.connect(requests.sink),
-            requests.source.connect(registers.arrivals),
-            # A slot whose request hardware has answered comes free when the program frees none;
-            # that of an answer, when neither does.
-            contexts.ended.ready.eq(~registers.inbox_free.strobe),
-            answers.free.ready.eq(~registers.inbox_free.strobe & ~contexts.ended.valid),
-            arrivals.free.strobe.eq(registers.inbox_free.strobe | contexts.ended.valid | answers.free.valid),
-            arrivals.free.slot.eq(Mux(registers.inbox_free.strobe, registers.inbox_free.slot,
-                Mux(contexts.ended.valid, contexts.ended.tag, answers.free.slot))),
-            lander.free.eq(arrivals.freed),
-            send.crowded.eq(host.writes.valid & ~host.writes.ready),
         ]
-        for n, engine in enumerate([lander, atomic, scatter]):
-            self.comb += [
-                engine.writes.connect(writes.sinks[n]),
-                engine.marked.eq(writes.landed[n]),
-            ]
-        if hasattr(phy, "extended_tags"):
-            self.comb += [engine.extended_tags.eq(phy.extended_tags) for engine in
-                [send, scatter.pages, scatter.lists, finder, atomic]]
 
-        # Link -------------------------------------------------------------------------------------
-
-        # Packets may be under way when their source is halted; acknowledgements are not halted.
-        self.cutters = cutters = {}
+        # Packet and link. A packet may be under way when its source is halted; acknowledgements are
+        # not halted.
+        self.cutters = []
         for channel in [CHANNEL.EXPRESS, CHANNEL.BULK]:
-            cutters[channel] = cutter = Cutter()
-            self.add_module(f"cutter{channel}", cutter)
+            self.add_module(f"cutter{channel}", cutter := Cutter())
+            self.cutters.append(cutter)
             self.comb += [
                 packet.sources[channel].connect(cutter.sink),
                 cutter.source.connect(link.sinks[channel]),
-                cutter.reset.eq(halt.reset),
             ]
         self.comb += [
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
-            *attach_equipment(link, equipment, serial, identity),
+            *attach_equipment(link, self.equipment, serial, self.registers),
         ]
 
-        # Halt -------------------------------------------------------------------------------------
+    # Host Registers and Slots ---------------------------------------------------------------------
 
-        was_halted = Signal()
+    def connect_host_registers(self):
+        """BAR 0, and what the host registers show."""
+        host, registers, program = self.host, self.registers, self.program
         self.comb += [
-            halt.run.eq(identity.run & ~processor.ndmreset),
-            processor.reset.eq(halt.reset),
-            atomic.forget.eq(halt.reset),
-            arrivals.halted.eq(halt.reset),
-            arrivals.sweep.eq(halt.clear & (halt.index < C.SLOTS)),
-            arrivals.index.eq(halt.index),
-            *[[part.held.eq(halt.reset), part.index.eq(halt.index)] for part in (pages.doorbells, turns)],
-            # A new program does not go on with the flows that peers had begun with the last one.
-            # Their sources are told.
+            *connect_lines(host.ports["host"],      registers.port, *([] if self.flash is None else [self.flash.port])),
+            *connect_lines(host.ports["firmware"],  program.processor.firmware),
+            *connect_lines(host.ports["endpoints"], self.endpoints.port),
+            registers.max_payload.eq(host.max_payload),
+            registers.max_request.eq(host.max_request),
+            registers.mcp_state.eq(program.registers.state),
+            registers.mcp_identity.eq(program.registers.identity),
+            self.packet.node_id.eq(registers.node_id),
+            self.fast.commands.node_id.eq(registers.node_id),
+        ]
+
+    def connect_slots(self):
+        """The blocks that read and write slots, in the order that `favourite` and `late` count."""
+        processor, deposit, packet, fast, slots = self.program.processor, self.deposit, self.packet, self.fast, self.endpoints.slots
+        readers = [processor.reader, deposit.send.slot, packet.slot, packet.express_slot, deposit.atomic.slot, fast.commands.slot,
+            fast.answers.slot]
+        writers = [processor.writer, deposit.lander.slot, deposit.atomic.reply]
+        self.comb += [client.connect(port)
+            for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
+
+    # Commands -------------------------------------------------------------------------------------
+
+    def connect_commands(self):
+        """Commands from the doorbell to the fast path and the control program."""
+        ends, fast, program = self.endpoints, self.fast, self.program.registers
+        turns, commands, contexts = ends.turns, fast.commands, fast.contexts
+        self.comb += [
+            turns.offer.connect(commands.offer),
+            turns.verdict.eq(commands.verdict),
+            turns.fast.eq(program.fast_endpoints),
+            turns.again.eq(program.arm.strobe),
+            turns.take.eq(program.take),
+            turns.skip.eq(program.skip),
+            turns.frees[0].eq(program.free),
+            turns.frees[1].eq(contexts.free),
+            program.pending.eq(turns.pending),
+            program.room.eq(turns.room),
+            *connect_count(program.producer, ends.pages.producer[1]),
+            *connect_count(program.head, turns.heads[1]),
+            program.digest.eq(commands.digest),
+
+            fast.fast.eq(program.fast_endpoints),
+            *[getattr(fast.enable, name).eq(getattr(program.fast_enable, name) & getattr(self.registers.fast_path, name))
+                for name in ["put_inline", "put", "get", "atomic"]],
+            self.deposit.send.glance.eq(commands.glance),
+        ]
+
+    # Arrivals -------------------------------------------------------------------------------------
+
+    def connect_arrivals(self):
+        """Notices, messages and answers from the engines. Each block takes what is its own:
+        answers, then notices, then requests; the rest is the control program's.
+        """
+        ends, fast, deposit, program = self.endpoints, self.fast, self.deposit, self.program.registers
+        arrivals, events = ends.arrivals, ends.events
+        self.comb += [
+            *[engine.arrivals.connect(port) for engine, port in zip([deposit.lander, deposit.scatter], arrivals.sinks, strict=True)],
+            arrivals.source.connect(fast.answers.sink),
+            fast.answers.source.connect(events.sink),
+            events.source.connect(fast.requests.sink),
+            events.enable.eq(program.fast_enable.event & self.registers.fast_path.event),
+            fast.requests.source.connect(program.arrivals),
+            fast.requests.again.eq(program.arrivals_again),
+            program.arrivals_twice.eq(fast.requests.twice),
+
+            # Atomics of other nodes, and their replies.
+            fast.requests.atomics.connect(deposit.atomic.sink),
+            deposit.atomic.done.connect(fast.replies.sink),
+            fast.replies.source.connect(program.replies),
+            fast.replies.again.eq(program.replies_again),
+            program.replies_twice.eq(fast.replies.twice),
+        ]
+
+        # A slot of the inbox comes free once: by the program; or, where hardware answered its
+        # request, by the fast path; or by the answer that ended a get or an atomic.
+        ended, answered = fast.contexts.ended, fast.answers.free
+        self.comb += [
+            ended.ready.eq(~program.inbox_free.strobe),
+            answered.ready.eq(~program.inbox_free.strobe & ~ended.valid),
+            arrivals.free.strobe.eq(program.inbox_free.strobe | ended.valid | answered.valid),
+            arrivals.free.slot.eq(Mux(program.inbox_free.strobe, program.inbox_free.slot,
+                Mux(ended.valid, ended.tag, answered.slot))),
+            deposit.lander.free.eq(arrivals.freed),
+        ]
+
+    # Queues ---------------------------------------------------------------------------------------
+
+    def connect_queues(self):
+        """Queue entries of the control program, of the fast path and of events."""
+        ends, queues, program, host = self.endpoints, self.endpoints.queues, self.program.registers, self.host
+        self.comb += [
+            ends.open.eq(program.queue),
+            queues.cycles.eq(self.registers.cycles),
+            program.entries.connect(queues.sinks[0]),
+            self.fast.contexts.entry.connect(queues.sinks[1]),
+            queues.source.connect(host.posts),
+            host.open.strobe.eq(program.queue.strobe & ~program.queue.closed),
+            host.open.vector.eq(program.queue.vector),
+        ]
+
+    # Orders ---------------------------------------------------------------------------------------
+
+    def connect_orders(self):
+        """Orders of the control program and of the fast path to the engines, and their ends."""
+        fast, program, send, packet = self.fast, self.program.registers, self.deposit.send, self.packet
+        self.comb += [
+            program.jobs.connect(fast.jobs.program),
+            program.job_space.eq(fast.jobs.space),
+            fast.jobs.source.connect(send.jobs),
+            program.express.connect(fast.expresses.program),
+            program.express_space.eq(fast.expresses.space),
+            fast.expresses.source.connect(packet.express),
+            send.done.connect(fast.contexts.job_done_in),
+            fast.contexts.job_done.connect(program.job_done),
+            program.send_moved.eq(self.deposit.moved),
+        ]
+
+    # Flows ----------------------------------------------------------------------------------------
+
+    def connect_flows(self):
+        """Flows: who owns them, what is acknowledged, and what the control program does to them."""
+        packet, program, contexts = self.packet, self.program.registers, self.fast.contexts
+
+        # Flows that the program arms and claims.
+        self.comb += [
+            contexts.arm.eq(program.arm),
+            contexts.claim.eq(program.claim),
+            contexts.pop.eq(program.claim_pop),
+            contexts.refusal_waiting.eq(packet.refusals.valid | program.refusal_waiting),
+            contexts.judging.eq(packet.judging),
+            contexts.changed.eq(packet.changed),
+            program.claimed.eq(contexts.claimed),
+            program.given.eq(contexts.given),
+            program.changed.eq(contexts.changed_out),
+            program.fast_busy.eq(contexts.busy),
+            program.fast_active.eq(contexts.active),
+            *[shown.eq(moved) for shown, moved in zip(program.fast_moved, contexts.moved, strict=True)],
+        ]
+
+        # Flows as the packet layer has them.
+        self.comb += [
+            *[flows.eq(program.flow_reset)  for flows in [packet.flow_reset,  self.deposit.flow_reset]],
+            *[flows.eq(program.flow_rewind) for flows in [packet.flow_rewind, self.deposit.flow_rewind]],
+            packet.route.eq(program.route),
+            program.scouts.connect(packet.scouts),
+            packet.scouts_came.connect(program.scouts_came),
+            packet.refusals.connect(program.refusals),
+            program.naked.eq(packet.naked),
+            program.works.eq(packet.works),
+            program.storing.eq(packet.storing),
+            program.link_up.eq(self.link.up),
+            packet.left.flow.eq(program.left.flow),
+            *assign(program.left, packet.left, psn="psn", valid="valid", vain="vain"),
+            *[[lookup.flow.eq(user.flow), user.psn.eq(lookup.psn)]
+                for lookup, user in zip(packet.acked, [program.acked, contexts.acked], strict=True)],
+        ]
+
+    # Regions --------------------------------------------------------------------------------------
+
+    def connect_regions(self):
+        """Regions and gets under way that are entered, and the keys that may be given."""
+        memory, fast, registers, program = self.deposit.memory, self.fast, self.registers, self.program.registers
+        self.comb += [
+            memory.entry.eq(program.region),
+            memory.keys.draw.eq(registers.key_draw),
+            memory.keys.advance.eq(program.advance),
+            registers.key_next.eq(memory.keys.next),
+            registers.keys_left.eq(memory.keys.left),
+            program.region_fresh.eq(memory.keys.fresh),
+            program.region_busy.eq(self.deposit.busy),
+            program.generation.eq(memory.keys.generation),
+            fast.commands.generation.eq(memory.keys.generation),
+            *assign(fast.expects.program, program.expect, we="we", context="context", key="key", node="node", granted="valid"),
+            memory.expect.eq(fast.expects.write),
+        ]
+
+    # Halt -----------------------------------------------------------------------------------------
+
+    def connect_halt(self):
+        """What is reset or emptied when the control program is halted, and who is told."""
+        host, deposit, packet, ends, program, registers = self.host, self.deposit, self.packet, self.endpoints, self.program, self.registers
+        halt, shown = program.halt, self.endpoints.pages.program
+        was_halted  = Signal()
+        self.comb += [
+            program.run.eq(registers.run),
+            registers.bite.eq(program.bite | host.lost),
+            registers.lost.eq(host.lost),
+
+            # Emptied.
+            deposit.memory.clear.strobe.eq(halt.clear),
+            deposit.memory.clear.index.eq(halt.index),
+            deposit.atomic.forget.eq(halt.reset),
+            ends.halted.eq(halt.reset),
+            ends.clear.eq(halt.clear),
+            ends.index.eq(halt.index),
+            # A new program does not go on with the flows that peers began with the last one. Their
+            # sources are told.
             packet.forget.eq(was_halted & ~halt.reset),
-            pages.program.halts.eq(halt.halts),
+            *[cutter.reset.eq(halt.reset) for cutter in self.cutters],
+
+            # Shown to the processes.
             host.halted.eq(halt.halted),
             host.running.eq(~halt.reset),
-            pages.program.bus_master.eq(host.enable),
+            shown.halts.eq(halt.halts),
+            shown.bus_master.eq(host.enable),
+
+            # Reset.
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [pages.doorbells, registers, watchdog, turns, commands, contexts, answers, entering, events, requests, replies, queues, expresses, jobs, send,
-                    *packet.transmitter.sending]],
+                for module in [*ends.stopped, self.fast, *program.stopped, deposit.send, *packet.transmitter.sending]],
         ]
-        self.sync += was_halted.eq(halt.reset)
-        self.sync += pages.program.ready.eq(~halt.reset & (registers.identity != 0))
+        self.sync += [
+            was_halted.eq(halt.reset),
+            shown.ready.eq(~halt.reset & (program.registers.identity != 0)),
+        ]
 
     # Counters -------------------------------------------------------------------------------------
 
-    def reader_counters(self):
-        """Pulses of all that read host memory; those of one name may come together."""
-        counters = {"ATOMICS": self.atomic.pulses["ATOMICS"]}
-        lists    = [self.send.lists, self.scatter.lists]
-        readers  = [self.send, self.atomic, *lists, self.send.pages, self.scatter.pages, self.finder]
-        counters.update({name: self.checker.pulses[name] for name in REASONS})
-        for name in self.send.pulses:
-            sources = readers + [self.checker] if name in self.checker.pulses else readers
-            joined  = Pulses(*[source.pulses[name] for source in sources], bits=5)
-            self.add_module(f"count_{name.lower()}", joined)
-            counters[name] = joined.pulse
-        return counters
-
-    def event_counters(self):
-        """Pulses of notices on their way to host memory."""
-        self.count_events_lost = lost = Pulses(self.queues.counters["EVENTS_LOST"], self.events.counters["EVENTS_LOST"])
-        return {"FAST_EVENTS": self.events.counters["FAST_EVENTS"], "EVENTS_LOST": lost.pulse}
-
     def busy_counters(self, phy):
-        """A pulse for each cycle in which something was there at a boundary."""
+        """A pulse for each cycle in which there was something at a boundary."""
         boundaries = {
             "BUSY_REQUEST": self.host.reads,
-            "BUSY_PACKET":  self.send.payload,
+            "BUSY_PACKET":  self.deposit.send.payload,
             "BUSY_LINK":    self.link.sinks[CHANNEL.BULK],
             "BUSY_SCATTER": self.packet.payload_out,
             "BUSY_WRITE":   self.host.writes,

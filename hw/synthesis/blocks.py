@@ -26,29 +26,29 @@ from boards.sim import SimPCIePHY, SourceList
 
 from dibber.bridge.root import RootComplex
 from dibber.deposit.atomic import AtomicUnit
-from dibber.deposit.express import ExpressLander
+from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.finder import PageFinder
+from dibber.deposit.gather import Gather
 from dibber.deposit.reach import FAR
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
-from dibber.deposit.gather import Gather
-from dibber.deposit.send import SendEngine
+from dibber.deposit.send_engine import SendEngine
 from dibber.deposit.walker import Walker
+from dibber.endpoint.slots import Slots
+from dibber.endpoint.turns import CommandTurns
+from dibber.fastpath.contexts import Contexts
+from dibber.fastpath.fast_commands import FastCommands
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
 from dibber.layouts import shown_layout
 from dibber.link.port import LinkPort
-from dibber.mcp.commands import FastCommands
-from dibber.mcp.contexts import Contexts
-from dibber.mcp.identity import HostRegisters
+from dibber.mcp.control_registers import ControlRegisters
+from dibber.mcp.host_registers import HostRegisters
 from dibber.mcp.processor import SRAM_BYTES, Processor
-from dibber.mcp.registers import ControlRegisters
-from dibber.mcp.slots import Slots
-from dibber.mcp.turns import CommandTurns
 from dibber.packet.acknowledge import Acknowledger
-from dibber.packet.receive import PacketReceiver
-from dibber.packet.transmit import PacketTransmitter
+from dibber.packet.packet_receiver import PacketReceiver
+from dibber.packet.packet_transmitter import PacketTransmitter
 
 CLOCK_HZ = 125e6  # what the identity block shows
 

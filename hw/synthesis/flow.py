@@ -28,17 +28,17 @@ TOOLS = pathlib.Path(sys.executable).parent
 PART = "LFE5UM5G-85F-8"  # as on ECPIX-5
 
 # Memories whose ports read something undefined while another writes the same word, by design:
-# mcp/sram.py, mcp/slots.py. Block RAM keeps to that. Of others no word is read in the cycle in
-# which it is written: those of FIFOs (`storage`: Migen's, and the one of host/receiver.py; a word
-# is read when its number is known, a cycle later), the reassembly buffer of deposit/gather.py and
-# the tables' lines of deposit/pages.py (a line is read when all of it is here). No other memory
+# common/sram.py, endpoint/slots.py. Block RAM keeps to that. Of others no word is read in the cycle
+# in which it is written: those of FIFOs (`storage`: Migen's, and the one of host/receiver.py; a
+# word is read when its number is known, a cycle later), the reassembly buffer of deposit/gather.py
+# and the tables' lines of deposit/pages.py (a line is read when all of it is here). No other memory
 # gets the attribute, so `-no-rw-check` is not used. Of the tables' places and lines in
 # deposit/finder.py, `block_storage` of FIFOs, `block_packets` of those that wait, `block_counts` of
 # counters, `block_readback` of host registers, the MSI-X table and the buffers of the flash the
-# same holds (places.py, packet/bulk.py, mcp/counters.py, interface/readback.py, host/msix.py,
-# host/flash.py). What the region table and the queue writer read then is thrown away
-# (deposit/regions.py, mcp/queues.py). The processor's caches and registers are SpinalHDL memories
-# with the default readUnderWrite = dontCare, and it forwards what is being written itself.
+# same holds (common/places.py, packet/bulk.py, mcp/counters.py, interface/readback.py,
+# host/msix_table.py, host/flash.py). What the region table and the queue writer read then is thrown away
+# (deposit/regions.py, endpoint/queues.py). The processor's caches and registers are SpinalHDL
+# memories with the default readUnderWrite = dontCare, and it forwards what is being written itself.
 NO_RW_CHECK = (
     "{top}/m:sram*",
     "{top}/m:slot_memory*",

@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream, wishbone
 
 from dibber.interface.description import C, FRAME
-from dibber.packet.crc import CRC32C
+from dibber.common.crc import CRC32C
 
 # Frame Bridge -------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ from litex.soc.interconnect import stream, wishbone
 
 from litepcie.common import get_bar_mask, phy_layout
 
-from dibber.bridge.registers import BridgeRegisters
+from dibber.bridge.bridge_registers import BridgeRegisters
 from dibber.bridge.requester import BusRequester, RootTransmitter
 from dibber.host.bar import BARDecoder
 from dibber.host.receiver import TLPReceiver
 from dibber.interface import C
-from dibber.mcp.sram import SharedSRAM
+from dibber.common.sram import SharedSRAM
 
 # Addresses ----------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import FAULT_BITS, piece_layout
-from dibber.places import Skid
+from dibber.common.places import Skid
 
 # Constants ----------------------------------------------------------------------------------------
 

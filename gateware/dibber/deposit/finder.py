@@ -14,7 +14,7 @@ from dibber.deposit.pages import LINE, PER_LINE, SHIFT_LEAST, SHIFT_MOST, direct
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
 from dibber.layouts import completion_layout, ends_read, read_layout
-from dibber.places import Place
+from dibber.common.places import Place
 
 # Port ---------------------------------------------------------------------------------------------
 

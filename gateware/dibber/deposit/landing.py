@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import arrival_layout, deposit_done_layout
-from dibber.places import BlockFIFO, Place
+from dibber.common.places import BlockFIFO, Place
 
 # Layout -------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dibber.deposit.regions import lookup_port
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C, RIGHT
 from dibber.layouts import completion_layout, ends_read, list_base_layout, list_order_layout, read_layout
-from dibber.places import Place, Skid
+from dibber.common.places import Place, Skid
 
 LINE  = 64                       # bytes of host memory that are read at once
 ENTRY = log2_int(C.LIST_ENTRY_BYTES)

@@ -8,8 +8,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.deposit.rotate import rotate
-from dibber.places import Skid
+from dibber.common.rotate import rotate
+from dibber.common.places import Skid
 
 # Layout -------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, PACKET_FLAG, STATUS
 from dibber.layouts import job_end_layout, payload_layout, send_layout
-from dibber.places import Place, Row
+from dibber.common.places import Place, Row
 
 from dibber.deposit.checksum import Checksum
 from dibber.deposit.epochs import watch_port

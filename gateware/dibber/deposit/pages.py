@@ -21,7 +21,7 @@ from litex.soc.interconnect import stream
 from dibber.deposit.tags import Tags
 from dibber.interface.description import C
 from dibber.layouts import FAULT_READ, completion_layout, ends_read, piece_layout, read_layout
-from dibber.places import BlockFIFO, Place, Skid
+from dibber.common.places import BlockFIFO, Place, Skid
 
 # Addresses ----------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import completion_layout, read_layout
-from dibber.places import Skid
+from dibber.common.places import Skid
 
 # Readers ------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.unpacker import Unpacker
 from dibber.deposit.walker import Walker
-from dibber.places import Row
+from dibber.common.places import Row
 from dibber.packet.header import flag
 
 # A packet is reported at most this many lines before its last line. The report needs this many

@@ -10,8 +10,8 @@ from litex.soc.interconnect import stream
 
 from dibber.layouts import payload_layout
 
-from dibber.deposit.rotate import rotate
-from dibber.places import Skid
+from dibber.common.rotate import rotate
+from dibber.common.places import Skid
 
 # Layouts ------------------------------------------------------------------------------------------
 

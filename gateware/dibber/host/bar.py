@@ -13,7 +13,7 @@ from litex.soc.interconnect import stream
 
 from dibber.host import tlp
 from dibber.interface import C
-from dibber.interface.registers import line_port
+from dibber.interface.register_bank import line_port
 
 # Windows ------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from litex.gen import *
 from litex.soc.cores.spi import SPIMaster
 
 from dibber.interface.description import C
-from dibber.interface.registers import line_port
+from dibber.interface.register_bank import line_port
 
 READING = (0x03, 0x13, 0x05, 0x9f, 0xff)  # commands that change nothing, and are sent while locked
 # Below the slowest read clock of any flash, and slow enough for a board's wires.

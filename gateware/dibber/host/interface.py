@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.host.bar import BARDecoder, bar_windows
 from dibber.host.master import BusMaster
-from dibber.host.msix import MSIX
+from dibber.host.posts import PostWriter
 from dibber.host.receiver import TLPReceiver
 from dibber.host.transmitter import TLPTransmitter
 from dibber.interface import C
@@ -28,7 +28,7 @@ class HostInterface(LiteXModule):
                  back) and `bus_master` (Signal; while it is 0 no request leaves, see BusMaster)
     data_width : 64 or 128, as the PHY's
     sram_bytes : size of the control program's SRAM, which is a window of BAR 0
-    address_bits : see MSIX
+    address_bits : see PostWriter
     patience   : see BusMaster
 
     Attributes
@@ -60,7 +60,7 @@ class HostInterface(LiteXModule):
             bar_size = phy.bar0_size,
             windows  = list(windows.values()))
         self.bar         = bar         = BARDecoder(data_width, phy.bar0_size, windows)
-        self.msix        = msix        = MSIX(data_width, address_bits)
+        self.msix        = msix        = PostWriter(data_width, address_bits)
         self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
 
         self.writes      = transmitter.writes

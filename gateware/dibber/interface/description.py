@@ -729,7 +729,7 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
     Register("FEATURES", "ro", "optional features of this card", (
         Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),)),
-    Register("BUILD",             "ro", "CRC-32 of the gateware sources"),
+    Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
         "empty if unknown", count=4),

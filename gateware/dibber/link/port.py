@@ -8,13 +8,13 @@ from litex.gen import *
 
 from dibber.layouts import word_layout
 from dibber.link.peer import LinkPeer, RoundTrip
-from dibber.link.receive import LinkReceiver
+from dibber.link.link_receiver import LinkReceiver
 from dibber.link.slack import SlackBuffer
 from dibber.link.symbols import HEAR_BIT
 from dibber.link.training import LinkDiagnosis, LinkTraining
-from dibber.link.transmit import LinkTransmitter
-from dibber.packet.pulses import Pulses
-from dibber.places import Skid
+from dibber.link.link_transmitter import LinkTransmitter
+from dibber.common.pulses import Pulses
+from dibber.common.places import Skid
 
 # Depths of the slack buffers by channel. The part above the high mark takes the words that come
 # after STOP. The part below it keeps the packet layer busy from GO until words come again. BULK

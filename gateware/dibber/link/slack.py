@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import word_layout
-from dibber.places import BypassedFIFO
+from dibber.common.places import BypassedFIFO
 
 # Words that may come after the high mark: docs/design.md, section 4.
 HEADROOM_WORDS = 128

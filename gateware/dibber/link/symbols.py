@@ -7,7 +7,7 @@ from operator import xor
 
 from migen import *
 
-from dibber.packet.crc import crc8_byte
+from dibber.common.crc import crc8_byte
 
 K_COMMA   = 0xbc  # K28.5: the only symbol here that holds the comma, so a receiver aligns on it
 K_START   = 0xfb  # K27.7

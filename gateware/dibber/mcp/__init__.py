@@ -1,3 +1,3 @@
-"""The control program's side: processor, command slots, doorbells, registers, identity."""
+"""The control program's side: processor, registers, watchdog, halt, and the host registers."""
 
 # SPDX-License-Identifier: BSD-2-Clause

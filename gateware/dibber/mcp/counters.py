@@ -1,4 +1,4 @@
-"""Counters of pulses, most of whose bits are in memory."""
+"""Counters of pulses, whose high bits are in block RAM."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,12 +11,11 @@ LOW = 6  # bits of a counter that are registers
 # Counters -----------------------------------------------------------------------------------------
 
 class Counters(LiteXModule):
-    """32-bit counters that are read a line at a time, exact in the cycle in which they are asked
-    for.
+    """32-bit counters that are read a line at a time. A value is exact for the cycle of its read.
 
-    The low bits of each count by themselves. When they have come round they leave a mark, which a
-    scanner adds to the other bits. These are in block RAM, a line a word. The scanner comes by
-    every line in as many cycles as there are lines, long before the low bits come round again.
+    The low bits of each counter are registers. When they wrap they set a mark. A scanner adds the
+    marks to the high bits, which are in block RAM, a line in a word. The scanner visits all lines
+    in as many cycles, long before the low bits wrap again.
 
     Parameters
     ----------
@@ -27,8 +26,8 @@ class Counters(LiteXModule):
     ----------
     adr   : Signal, in              line, in a cycle with `re`
     re    : Signal(), in
-    here  : Signal(), in            with `re`: the line is one of these counters; else nothing is
-            read. 1 if it is not driven
+    here  : Signal(), in            with `re`: the line is one of these counters; else `dat_r` is 0.
+            1 if it is not driven
     dat_r : Signal(data_width), out 2 cycles later; 0 in other cycles
 
     Cycles: a line a cycle. They are 0 after reset, which takes as many cycles as there are lines.
@@ -47,7 +46,7 @@ class Counters(LiteXModule):
         # # #
 
         high  = 32 - LOW
-        # Nobody reads a line while it is written, see `wait`.
+        # No line is read in the cycle in which it is written, see `wait`.
         memory = Memory(high*lanes, 2**len(self.adr), name="block_counts")
         write  = memory.get_port(write_capable=True)
         scan   = memory.get_port(mode=READ_FIRST)
@@ -80,8 +79,8 @@ class Counters(LiteXModule):
         marks  = Signal(lanes)
         self.comb += [
             after.eq(Mux(line == depth - 1, first, line + 1)),
-            # Without `here`, which is late: a read of something else lets the scanner wait a cycle
-            # for nothing.
+            # `here` is late in the cycle, so it is not used: the scanner also waits for reads of
+            # other registers.
             wait.eq(~second | (self.re & (self.adr == line))),
             scan.adr.eq(Mux(wait, line, after)),
             Case(line, {n: marks.eq(Cat(*[mark for _, mark in lane])) for n, lane in enumerate(lows)}),

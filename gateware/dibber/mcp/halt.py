@@ -14,13 +14,13 @@ from dibber.layouts import word_layout
 # Cutter -------------------------------------------------------------------------------------------
 
 class Cutter(LiteXModule):
-    """Ends the packet under way as bad when what feeds it is reset, so that the link does not wait
-    for the rest.
+    """Ends the packet under way as bad when its source is reset, so that the link does not wait for
+    the rest of the packet.
 
     Attributes
     ----------
     sink, source : Endpoint(word_layout)
-    reset        : Signal(), in   whatever feeds the sink is being reset
+    reset        : Signal(), in   the block before the sink is in reset
     """
     def __init__(self):
         self.sink   = sink   = stream.Endpoint(word_layout())
@@ -49,17 +49,17 @@ class Cutter(LiteXModule):
 class Halt(LiteXModule):
     """What happens when MCP_CONTROL.run changes.
 
-    Without `run` the processor and the sending engines are reset, and every entry of the region
-    table and of the table of gets under way is emptied before they may start again: nothing that
-    was granted to the last program is granted to the next. The inbox is emptied, too. The receiving
-    engine keeps going, because others depend on it. It ends the packets that it has begun, refuses
-    those that find no region any more, and keeps the expected sequence numbers: without them a late
-    duplicate would be executed.
+    When `run` falls, the processor and the sending engines are reset. Before they start again, each
+    entry of the region table and of the table of gets under way is emptied. So nothing that was
+    granted to the last program is granted to the next one. The INBOX is emptied, too.
+
+    The receiving engine goes on, because other nodes depend on it. It ends the packets that it has
+    begun, and refuses those whose region is gone. It keeps the expected sequence numbers, because
+    without them it would execute a late duplicate.
 
     Parameters
     ----------
-    entries : of the largest table, a power of two; the low bits of `index` are those of a smaller
-              one
+    entries : of the largest table, a power of two; a smaller table uses the low bits of `index`
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class Halt(LiteXModule):
     reset : Signal(), out   of the processor, its registers, the doorbells and the sending engines
     clear : Signal(), out   empty entry `index` of each table
     index : Signal, out
-    halted : Signal(), out  one cycle: it is halted after it had run
-    halts : Signal(8), out  how often it was halted after it had run, modulo 256
+    halted : Signal(), out  one cycle: a program that ran is halted
+    halts : Signal(8), out  how often a program that ran was halted, modulo 256
 
-    After power-up everything is halted. A halt takes `entries` cycles at least, however short `run`
-    was 0.
+    After power-up everything is halted. A halt takes at least `entries` cycles, even if `run` is 0
+    for one cycle.
     """
     def __init__(self, entries):
         self.run   = Signal()
@@ -110,12 +110,12 @@ class Halt(LiteXModule):
 # Halt Inserter ------------------------------------------------------------------------------------
 
 class HaltInserter(ResetInserter):
-    """Resets a module by its `halt`, and by nothing else. It may have a `reset` of its own that
-    means something else.
+    """Resets a module by its `halt`, and not by the clock domain's reset. The module may have a
+    `reset` of its own.
 
-    `halt` is 1 from power-up, and from the cycle after the clock domain's reset begins until well
-    after it has ended (see Halt). So that reset need not come to these registers as well: it would
-    be a LUT across the whole card in front of each group of them.
+    `halt` is 1 from power-up. It is also 1 from one cycle after the domain's reset begins until
+    well after that reset ends (see Halt). So the domain's reset is not needed at these registers.
+    It would cost a LUT before each group of them, fed by a net across the whole card.
     """
     control_name = "halt"
 

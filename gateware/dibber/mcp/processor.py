@@ -1,4 +1,4 @@
-"""The processor of the control program, and what it can reach."""
+"""The control program's processor, and the memories and registers that it reaches."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,17 +9,17 @@ from litex.gen import *
 from litex.soc.cores.cpu.vexriscv.core import VexRiscv
 from litex.soc.interconnect import wishbone
 
+from dibber.common.register_bridge import RegisterBridge
+from dibber.common.sram import SharedSRAM
 from dibber.debug.dm import DebugModule
 from dibber.interface.description import C
-from dibber.interface.registers import line_port
 from dibber.layouts import slot_port, slot_write_port
 from dibber.mcp import vexriscv
-from dibber.mcp.sram import SharedSRAM
 
 # Memory -------------------------------------------------------------------------------------------
 
-# Bytes of SRAM, which are a parameter of the card because block RAM is scarce on some parts. A size
-# needs an image that was linked for it (SIZES in firmware/Makefile).
+# Bytes of SRAM. The size is a parameter of the card, because block RAM is scarce on some parts.
+# Each size needs an image that was linked for it (SIZES in firmware/Makefile).
 SRAM_BYTES  = 128*1024
 SRAM_SCARCE = C.SRAM_SCARCE
 
@@ -28,55 +28,23 @@ def image_bytes(sram_bytes):
     return C.IMAGE_SCARCE if sram_bytes == SRAM_SCARCE else sram_bytes//2
 
 def cache_bytes(sram_bytes):
-    """Bytes of the instruction cache, a power of two. An image for a small SRAM may be somewhat
-    larger: see firmware/mcp.ld.
+    """Bytes of the instruction cache, a power of two. An image for a small SRAM may be larger than
+    the cache: see firmware/mcp.ld.
     """
     return sram_bytes//2
 
 # Slot Window --------------------------------------------------------------------------------------
 
-SLOT_WINDOW_BITS = 14  # of a word address: 64 KiB, the sets and room behind them
+SLOT_WINDOW_BITS = 14  # of a word address: 64 KiB, more than all sets need
 
 def slot_set(adr):
     """The set of slots that the word address `adr` in the window lies in."""
     return adr[log2_int(C.SLOTS*C.SLOT_BYTES//4):SLOT_WINDOW_BITS]
 
-# Bridges ------------------------------------------------------------------------------------------
-
-class RegisterBridge(LiteXModule):
-    """Wishbone to a 32-bit line port. A store takes 1 cycle, a load 3.
-
-    Parameters
-    ----------
-    whole : whether a store is of a whole word, where that is known earlier than the bus; others are
-            then ignored
-
-    Attributes
-    ----------
-    bus  : wishbone.Interface, in
-    port : line_port(32), out      word addressed
-    """
-    def __init__(self, whole=None):
-        self.bus  = bus  = wishbone.Interface(data_width=32, adr_width=30)
-        self.port = port = line_port(32)
-
-        # # #
-
-        request = bus.cyc & bus.stb
-        waiting = Signal(2)
-        self.sync += waiting.eq(Cat(port.re, waiting[0]))
-        self.comb += [
-            port.adr.eq(bus.adr),
-            port.dat_w.eq(bus.dat_w),
-            port.be.eq(bus.sel if whole is None else 0xf),
-            port.we.eq(request & bus.we & (1 if whole is None else whole)),
-            port.re.eq(request & ~bus.we & (waiting == 0)),
-            bus.dat_r.eq(port.dat_r),
-            bus.ack.eq(request & (bus.we | waiting[1])),
-        ]
+# Slot Bridge --------------------------------------------------------------------------------------
 
 class SlotBridge(LiteXModule):
-    """Wishbone loads from the slots of all sets, and stores of whole words into the OUTBOX; other
+    """Wishbone loads from the slots of all sets, and stores of whole words to the OUTBOX. Other
     stores are ignored.
 
     Attributes
@@ -85,7 +53,7 @@ class SlotBridge(LiteXModule):
     reader : slot_port(data_width), out
     writer : slot_write_port(data_width), out
 
-    Cycles: a load takes 3, a store 1, and what the other clients of the slots make them wait.
+    Cycles: a load takes 3, a store 1; both wait for the arbiter of the slots.
     """
     def __init__(self, data_width):
         self.bus    = bus    = wishbone.Interface(data_width=32, adr_width=30)
@@ -117,14 +85,15 @@ class SlotBridge(LiteXModule):
 # Decoder ------------------------------------------------------------------------------------------
 
 class Decoder(LiteXModule):
-    """A wishbone master to the slave that is chosen; 0 where none is.
+    """Connects a Wishbone master to the chosen slave.
 
-    Unlike wishbone.Decoder it answers every access, and so the processor never hangs on one.
+    If no slave is chosen, the access is answered with 0. So the processor never hangs, as it would
+    with wishbone.Decoder.
 
     Parameters
     ----------
     master : wishbone.Interface
-    slaves : list of (whether the master's address is its, wishbone.Interface)
+    slaves : list of (Signal: the master's address is in this slave, wishbone.Interface)
     """
     def __init__(self, master, slaves):
         hits = []
@@ -149,16 +118,15 @@ class Processor(LiteXModule):
     a debugger's module.
 
     Memory from 0x8000_0000 up is not cached. The instruction cache has a place for each word of the
-    largest image, so that code is fetched once; the data cache writes through, so that the host
-    sees what the program wrote. Neither snoops: `written` says that the host has changed what they
-    may hold. Its only interrupt is the watchdog's: the control program is one loop that reads
-    EVENTS.
+    largest image, so that code is fetched once. The data cache writes through, so that the host
+    sees what the program wrote. The caches do not snoop: `written` tells the program that the host
+    wrote to the SRAM. The only interrupt is the watchdog's, because the control program is one loop
+    that reads EVENTS.
 
-    Fetch and load of an address where nothing is are answered with 0, which is an illegal
-    instruction: a lost program traps instead of hanging.
+    A fetch or load from an empty address gives 0, which is an illegal instruction. So a program
+    that jumps there traps, and does not hang.
 
-    A debugger's accesses to memory take turns with the processor's loads and stores, and cost
-    nothing else.
+    A debugger's accesses to memory take turns with the processor's loads and stores.
 
     Parameters
     ----------
@@ -166,7 +134,7 @@ class Processor(LiteXModule):
                  build
     data_width : bits of the host's lines
     sram_bytes : of its SRAM, a power of two, at most SRAM_MAX. The instruction cache has half of
-                 that
+                 this size
 
     Attributes
     ----------
@@ -178,8 +146,8 @@ class Processor(LiteXModule):
     reader    : slot_port(data_width), out         of the slots, at MCP_SLOT_BASE
     writer    : slot_write_port(data_width), out   of those of the OUTBOX
     dmi       : dmi_port, in             the debugger's
-    halted    : Signal(), out            by the debugger
-    ndmreset  : Signal(), out            the debugger wants a reset
+    halted    : Signal(), out            the debugger holds the processor
+    ndmreset  : Signal(), out            the debugger requests a reset
     """
     def __init__(self, platform, data_width, sram_bytes=SRAM_BYTES):
         assert sram_bytes <= C.SRAM_MAX
@@ -190,8 +158,8 @@ class Processor(LiteXModule):
 
         self.cpu   = cpu   = VexRiscv(platform, variant="full")
         self.debug = debug = DebugModule()
-        following, taken = Signal(30), Signal()  # what becomes the address of `dbus`, and when
-        # LiteX's variant `full+debug` would bring a bus for the debugger that nobody drives here.
+        following, taken = Signal(30), Signal()  # the next address of `dbus`, and when it is taken
+        # LiteX's variant `full+debug` would add a bus for the debugger that is not driven here.
         folder = getattr(platform, "output_dir", None) or "build"
         cpu.use_external_variant(str(vexriscv.write("VexRiscv_FullDebug", cache_bytes(sram_bytes), folder)))
         cpu.set_reset_address(0)
@@ -239,7 +207,7 @@ class Processor(LiteXModule):
         slots     = lambda adr: window(adr) & (slot_set(adr) < C.SLOT_SETS)
         areas     = lambda adr: Cat(sram(adr), registers(adr), slots(adr))
         self.data    = data = wishbone.Interface(data_width=32, adr_width=30)
-        # What the debugger asks for is there for two cycles before it asks.
+        # The debugger's address and data are stable for two cycles before its request.
         asking = wishbone.Interface(data_width=32, adr_width=30)
         self.comb += [
             asking.cyc.eq(debug.bus.cyc),
@@ -249,7 +217,7 @@ class Processor(LiteXModule):
         ]
         self.sync += [getattr(asking, name).eq(getattr(debug.bus, name)) for name in ("adr", "dat_w", "sel", "we")]
         self.arbiter = wishbone.Arbiter([cpu.dbus, asking], data)
-        # Where an address lies is a register beside it.
+        # The area of an address is decoded a cycle early, into a register beside the address.
         its, others, chosen = Signal(3), Signal(3), Signal(3)
         others_whole        = Signal()
         self.sync += [

@@ -22,8 +22,9 @@ import re
 
 from litex import get_data_mod
 
-WAS  = 4096  # bytes, of the package's Verilog
-LINE = 32    # bytes of a line of either cache, which no burst leaves
+from dibber.common.sram import LINE
+
+WAS = 4096  # bytes, of the package's Verilog
 
 class UnknownVerilog(Exception):
     """The package's Verilog is not what is known here."""

@@ -1,4 +1,4 @@
-"""What rescues the card from a control program that hangs."""
+"""Watchdog: halts a control program that hangs."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,20 +9,20 @@ from litex.gen import *
 # Watchdog -----------------------------------------------------------------------------------------
 
 class Watchdog(LiteXModule):
-    """Counts down what WATCHDOG was given; at zero it interrupts the control program, and after as
-    long again it bites.
+    """Counts down from the value of register WATCHDOG. At zero it interrupts the control program;
+    after the same time again it halts the program (it bites).
 
-    The interrupt comes between any two instructions of an endless loop, so that the trap handler
-    can save where that was. A program that does not even come to its trap handler is halted
-    without. The trap handler itself gives the watchdog a cycle or two when it has saved everything:
-    the engines are never left to a program that has stopped. It stands still while a debugger holds
-    the program.
+    The interrupt comes between any two instructions, also in an endless loop, so that the trap
+    handler can save the program counter. A program that does not reach its trap handler is halted
+    all the same. When the trap handler has saved everything, it sets the watchdog to a cycle or
+    two. So a stopped program never keeps the engines. The watchdog does not count while a debugger
+    holds the program.
 
     Attributes
     ----------
     hold      : Signal(), in
-    kick      : Signal(), in       register WATCHDOG was written: start anew with `cycles`, or with
-                0 stop
+    kick      : Signal(), in       register WATCHDOG was written: start again from `cycles`; 0 stops
+                the watchdog
     cycles    : Signal(32), in
     interrupt : Signal(), out      to the processor, until the next kick
     bite      : Signal(), out      halt the control program; until the next kick, or reset

@@ -11,8 +11,8 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.layouts import ack_layout, deposit_done_layout
 from dibber.packet.header import flag
-from dibber.packet.pulses import Pulses
-from dibber.places import Row
+from dibber.common.pulses import Pulses
+from dibber.common.places import Row
 
 # Lowest Bit ---------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, COMMAND, PACKET, WALK
 from dibber.layouts import send_layout, slot_port
-from dibber.packet.flow import flow_layout
+from dibber.packet.flow_table import flow_layout
 from dibber.packet.header import BLOCK, LEVEL, NOTICE, SKIP
 from dibber.packet.header import flag, has_level, header_word, header_words, position_after
 

@@ -11,12 +11,12 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import payload_layout, send_layout
 from dibber.packet.build import HeaderBuilder
-from dibber.packet.commit import CommitFIFO
-from dibber.packet.flow import flow_layout, flow_reset_layout, passed_layout
+from dibber.common.commit import CommitFIFO
+from dibber.packet.flow_table import flow_layout, flow_reset_layout, passed_layout
 from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
-from dibber.places import BlockFIFO
+from dibber.common.places import BlockFIFO
 
 QUEUED  = 16          # packets that can queue while a long one leaves
 # Largest number of packets with payload in the buffer: being built, at the gate, or leaving.

@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import word_layout
-from dibber.packet.crc import crc32c_next
+from dibber.common.crc import block_seed, crc32c_next
 from dibber.packet.header import NOTICE, STRIDE_HIGH, flag, header_fields, header_word, position_after
 
 # Layout -------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class WordInspector(LiteXModule):
             crc.eq(~state),
             sink.ready.eq(~source.valid | source.ready),
             taken.eq(sink.valid & sink.ready & (sink.first | in_packet)),
-            seed.eq(Mux(kind == HEADER_CRC, crc, header_crc ^ block)),
+            seed.eq(Mux(kind == HEADER_CRC, crc, block_seed(header_crc, block))),
         ]
         # `taken` is late in the cycle, so these registers have it only as their clock enable. After
         # the last CRC no CRC is compared.

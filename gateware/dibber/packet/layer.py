@@ -9,8 +9,8 @@ from litex.gen import *
 from dibber.interface.description import C, LANE
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.progress import Storing
-from dibber.packet.receive import PacketReceiver
-from dibber.packet.transmit import PacketTransmitter
+from dibber.packet.packet_receiver import PacketReceiver
+from dibber.packet.packet_transmitter import PacketTransmitter
 
 class PacketLayer(LiteXModule):
     """Both directions of a card's packets, and the acknowledgements that join them.

@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.packet.flow import flow_reset_layout, flow_rewind_layout
+from dibber.packet.flow_table import flow_reset_layout, flow_rewind_layout
 
 # Cycles; less than half of the 100 us after which a source repeats, also at 62.5 MHz.
 BEAT     = 2048

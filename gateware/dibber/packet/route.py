@@ -13,7 +13,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import word_layout
-from dibber.packet.crc import crc8_byte
+from dibber.common.crc import crc8_byte
 
 # Layout -------------------------------------------------------------------------------------------
 

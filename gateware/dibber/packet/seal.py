@@ -10,8 +10,8 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import word_layout
-from dibber.packet.crc import CRC32C
-from dibber.packet.flow import flow_reset_layout
+from dibber.common.crc import CRC32C, block_seed
+from dibber.packet.flow_table import flow_reset_layout
 
 def body_layout():
     """A packet without its CRCs: a CRC follows each word with `seal`. The `last` word has `seal`,
@@ -123,7 +123,7 @@ class PacketSealer(LiteXModule):
             source.last.eq(final | self.dead),
             sealed.eq(taken),
             crc.load.eq(taken),
-            crc.seed.eq(Mux(in_payload, header_crc ^ block, crc.value) if blocks else 0xffffffff),
+            crc.seed.eq(Mux(in_payload, block_seed(header_crc, block), crc.value) if blocks else 0xffffffff),
             If(taken,
                 NextState("BODY"),
                 If(final,

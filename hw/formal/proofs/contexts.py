@@ -7,9 +7,9 @@ says, or by the program.
 from migen import *
 
 from dibber.interface.description import C, FAST_KIND, LANE, STATUS
-from dibber.mcp import completer as looks
+from dibber.fastpath import completer as looks
 from dibber.layouts import tag_bits
-from dibber.mcp.contexts import Contexts
+from dibber.fastpath.contexts import Contexts
 
 from harness import Harness, Mutant, Property, implies, inner, memory_of
 
@@ -243,7 +243,7 @@ class Puts(Harness):
         look, reading   = inner(completer, "look"), inner(completer, "reading")
         found, detail   = rings.found, inner(completer, "detail")
         done, mine, good, before, reached, is_armed, prepared, theirs, at_index = (inner(completer, name)
-            for name in ("done", "mine", "good", "before", "reached", "is_armed", "prepared", "theirs", "index"))
+            for name in ("has_ended", "job_matches", "job_succeeded", "job_last_psn", "reached", "is_armed", "prepared", "theirs", "index"))
         was_acked = [self.before(signal, 16) for signal in acked]
         stages = (look, reading, judged)
         for kind in (looks.JOB, looks.SHOW):
@@ -417,47 +417,48 @@ class AsksSmall(Harness):
 
 
 PROPERTIES = [
-    Property("fast-puts", "mcp/contexts", "every put or answer that is taken ends once, in order, acknowledged, or is the program's",
+    Property("fast-puts", "fastpath/contexts", "every put or answer that is taken ends once, in order, acknowledged, or is the program's",
         f"{C.LANES} lanes, {Puts.nodes} nodes, {Puts.slots} slots, {Puts.puts} puts a flow", "Puts", k=1, mutants=[
-            Mutant("a put is taken in the cycle of a claim", "dibber.mcp.contexts",
+            Mutant("a put is taken in the cycle of a claim", "dibber.fastpath.contexts",
                 "put.valid & settled[1] & ~still & ~give.strobe", "put.valid & settled[1] & ~give.strobe", depth=8),
-            Mutant("what was looked up stays when it comes no more", "dibber.mcp.contexts",
+            Mutant("what was looked up stays when it comes no more", "dibber.fastpath.contexts",
                 "If(~(put.valid | self.coming) | put.ready", "If(put.ready", depth=8),
-            Mutant("a put is taken on what was armed before", "dibber.mcp.contexts",
+            Mutant("a put is taken on what was armed before", "dibber.fastpath.contexts",
                 "If(~(put.valid | self.coming) | put.ready | still | give.strobe,", "If(~(put.valid | self.coming) | put.ready,", depth=8),
-            Mutant("a put ends in the cycle of a claim", "dibber.mcp.completer", "here.eq(judged.valid & ~still)",
-                "here.eq(judged.valid)", depth=14),
-            Mutant("a put ends on what was seen before a claim", "dibber.mcp.completer",
+            Mutant("a put ends in the cycle of a claim", "dibber.fastpath.completer", "judges.eq(judged.valid & ~still)",
+                "judges.eq(judged.valid)", depth=14),
+            Mutant("a put ends on what was seen before a claim", "dibber.fastpath.completer",
                 "If(still | (changes & (look.flow == judged.flow)), reading.valid.eq(0))",
                 "If(changes & (look.flow == judged.flow), reading.valid.eq(0))", depth=14),
-            Mutant("a put ends twice", "dibber.mcp.completer",
+            Mutant("a put ends twice", "dibber.fastpath.completer",
                 "If(still | (changes & (reading.flow == judged.flow)), judged.valid.eq(0))",
                 "If(still, judged.valid.eq(0))", depth=14),
-            Mutant("a refusal is not waited for", "dibber.mcp.completer", " & ~self.refusal_waiting", "", depth=14,
+            Mutant("a refusal is not waited for", "dibber.fastpath.completer", " & ~self.refusal_waiting", "", depth=14,
                 harness="PutsSmall"),
-            Mutant("the job is not waited for", "dibber.mcp.completer",
-                "able.eq(found.there & is_armed & (found.ended | express))", "able.eq(found.there & is_armed)", depth=14),
-            Mutant("a job's end at any PSN", "dibber.mcp.completer", "good.eq((found.last == before) & ",
-                "good.eq(", depth=14),
-            Mutant("the former claim is shown", "dibber.mcp.completer", "look.valid.eq(~still)", "look.valid.eq(1)", depth=16, harness="PutsSmall"),
-            Mutant("an entry is written over", "dibber.mcp.completer", "(place.kind != FAST_KIND.ASK) & gone", "(place.kind != FAST_KIND.ASK)", depth=18, harness="PutsSmall"),
-            Mutant("what is no put is completed", "dibber.mcp.completer", "entry.valid.eq(ends | (place.kind == FAST_KIND.PUT))", "entry.valid.eq(1)",
+            Mutant("the job is not waited for", "dibber.fastpath.completer",
+                "job_has_ended.eq(found.there & is_armed & (found.ended | express))",
+                "job_has_ended.eq(found.there & is_armed)", depth=14),
+            Mutant("a job's end at any PSN", "dibber.fastpath.completer", "job_succeeded.eq((found.last == job_last_psn) & ",
+                "job_succeeded.eq(", depth=14),
+            Mutant("the former claim is shown", "dibber.fastpath.completer", "look.valid.eq(~still)", "look.valid.eq(1)", depth=16, harness="PutsSmall"),
+            Mutant("an entry is written over", "dibber.fastpath.completer", "(place.kind != FAST_KIND.ASK) & output_free", "(place.kind != FAST_KIND.ASK)", depth=18, harness="PutsSmall"),
+            Mutant("what is no put is completed", "dibber.fastpath.completer", "entry.valid.eq(ends | (place.kind == FAST_KIND.PUT))", "entry.valid.eq(1)",
                 depth=14),
-            Mutant("a slot is freed again while it waits to be", "dibber.mcp.completer", "If(ended.ready, ended.valid.eq(0))",
+            Mutant("a slot is freed again while it waits to be", "dibber.fastpath.completer", "If(ended.ready, ended.valid.eq(0))",
                 "ended.valid.eq(ended.valid)", depth=14),
-            Mutant("a reply goes as a put", "dibber.mcp.contexts", "express.message.eq(is_ask | is_reply)", "express.message.eq(is_ask)", depth=8),
-            Mutant("a reply with a word of its own", "dibber.mcp.contexts", "Mux(is_reply, put.cookie, ", "Mux(0, put.cookie, ", depth=8),
-            Mutant("a ring has room for ever", "dibber.mcp.rings", "room.eq(used != C.FAST_PUTS)", "room.eq(1)", depth=14, harness="PutsSmall"),
+            Mutant("a reply goes as a put", "dibber.fastpath.contexts", "express.message.eq(is_ask | is_reply)", "express.message.eq(is_ask)", depth=8),
+            Mutant("a reply with a word of its own", "dibber.fastpath.contexts", "Mux(is_reply, put.cookie, ", "Mux(0, put.cookie, ", depth=8),
+            Mutant("a ring has room for ever", "dibber.fastpath.rings", "room.eq(used != C.FAST_PUTS)", "room.eq(1)", depth=14, harness="PutsSmall"),
     ]),
-    Property("fast-asks", "mcp/contexts", "an ask ends once, acknowledged and answered in this order by its own answer, or is the program's",
+    Property("fast-asks", "fastpath/contexts", "an ask ends once, acknowledged and answered in this order by its own answer, or is the program's",
         "1 flow, 4 slots, 1 entry in its ring, 2 asks", "AsksSmall", bound=16, mutants=[
-            Mutant("any generation", "dibber.mcp.completer", "(detail.generation == answer.generation) & ", "", depth=16),
-            Mutant("any kind", "dibber.mcp.completer", " & (detail.atomic == answer.atomic)", "", depth=16),
-            Mutant("an answer before the acknowledgement", "dibber.mcp.completer", "((hit & asks.found.waits) != 0)", "(hit != 0)", depth=16),
-            Mutant("an answer to a claimed flow", "dibber.mcp.completer", "state.ours.eq(is_armed & ", "state.ours.eq(", depth=16),
-            Mutant("the comparison of an answer before", "dibber.mcp.completer", "still | answer.ready | enter", "still | enter", depth=16),
-            Mutant("the comparison with a command before", "dibber.mcp.completer", " | enter.strobe | entered, looked", ", looked", depth=16),
-            Mutant("a third ask", "dibber.mcp.contexts", " & (~is_ask | asks.room)", "", depth=16),
-            Mutant("what waits is not shown", "dibber.mcp.completer", "state.asks.eq(waits[0] + waits[1])", "state.asks.eq(0)", depth=16),
+            Mutant("any generation", "dibber.fastpath.completer", "(detail.generation == answer.generation) & ", "", depth=16),
+            Mutant("any kind", "dibber.fastpath.completer", " & (detail.atomic == answer.atomic)", "", depth=16),
+            Mutant("an answer before the acknowledgement", "dibber.fastpath.completer", "((hit & asks.found.waits) != 0)", "(hit != 0)", depth=16),
+            Mutant("an answer to a claimed flow", "dibber.fastpath.completer", "state.ours.eq(is_armed & ", "state.ours.eq(", depth=16),
+            Mutant("the comparison of an answer before", "dibber.fastpath.completer", "still | answer.ready | enter", "still | enter", depth=16),
+            Mutant("the comparison with a command before", "dibber.fastpath.completer", " | enter.strobe | entered, looked", ", looked", depth=16),
+            Mutant("a third ask", "dibber.fastpath.contexts", " & (~is_ask | asks.room)", "", depth=16),
+            Mutant("what waits is not shown", "dibber.fastpath.completer", "state.asks.eq(waits[0] + waits[1])", "state.asks.eq(0)", depth=16),
         ]),
 ]

@@ -7,7 +7,7 @@ from migen import *
 from litex.gen import *
 
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
-from dibber.packet import check, receive
+from dibber.packet import check, packet_receiver
 from dibber.packet.header import LAST_LEVELS, NOTICE, header_fields, header_word
 
 from harness import Harness, Mutant, Property, implies, inner
@@ -34,7 +34,7 @@ class Deposits(Harness):
         super().__init__()
         express = self.lane == LANE.EXPRESS
         check.crc32c_next = counted
-        self.block = block = receive.DepositReceiver(DATA_WIDTH, self.lane)
+        self.block = block = packet_receiver.DepositReceiver(DATA_WIDTH, self.lane)
         inspector  = block.inspector
         checker    = block.checker
         state, crc = inner(inspector, "state"), inner(inspector, "value")
@@ -255,7 +255,7 @@ class ExpressFull(ExpressOpened):
 
 
 PROPERTIES = [
-    Property("deposit-header", "packet/receive", "a header with a wrong CRC, node or number is not announced",
+    Property("deposit-header", "packet/packet_receiver", "a header with a wrong CRC, node or number is not announced",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "Deposits", k=4, mutants=[
             Mutant("CRC not looked at", "dibber.packet.check", "self.good.eq(judge & word.match &",
                 "self.good.eq(judge &", depth=12, harness="Opened"),
@@ -268,15 +268,15 @@ PROPERTIES = [
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",
                 "same.eq(age == 0)", depth=12),
     ]),
-    Property("deposit-header-express", "packet/receive", "the same of inline puts, and of messages, for which there is room",
+    Property("deposit-header-express", "packet/packet_receiver", "the same of inline puts, and of messages, for which there is room",
         f"{DATA_WIDTH} bits, {C.NODES} nodes", "ExpressDeposits", k=4, mutants=[
-            Mutant("too long an inline put is taken", "dibber.packet.receive",
+            Mutant("too long an inline put is taken", "dibber.packet.packet_receiver",
                 "Mux(question, length != 0, length > C.INLINE_BYTES)", "question & (length != 0)", depth=12, harness="ExpressOpened"),
-            Mutant("a message may be a response", "dibber.packet.receive",
+            Mutant("a message may be a response", "dibber.packet.packet_receiver",
                 "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12, harness="ExpressOpened"),
-            Mutant("a deposit is told as a message", "dibber.packet.receive", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
+            Mutant("a deposit is told as a message", "dibber.packet.packet_receiver", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
                 "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12, harness="ExpressOpened"),
-            Mutant("a message without room is taken", "dibber.packet.receive", "full.eq(room == 0)", "full.eq(0)", depth=12,
+            Mutant("a message without room is taken", "dibber.packet.packet_receiver", "full.eq(room == 0)", "full.eq(0)", depth=12,
                 harness="ExpressFull"),
     ]),
 ]

@@ -4,11 +4,11 @@
 
 from migen import *
 
-from dibber.link import flow as flow_state
+from dibber.link import stop_state as flow_state
 from dibber.link.port import LinkPort
 from dibber.link.symbols import (FIRST_IS_K, FLOW_FILL, FLOW_PAIRS, FLOW_PERIOD_WORDS, FLOW_REPEATS,
     FLOW_REPEAT_WORDS, K_COMMA, K_PONG, PONG_REST_WORDS)
-from dibber.link.transmit import LinkTransmitter
+from dibber.link.link_transmitter import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner
 from transmitter import free_inputs
@@ -162,25 +162,25 @@ class Healed(Harness):
 
 
 PROPERTIES = [
-    Property("flow-told", "link/transmit, flow", "flow state is told at once, repeated, told for ever",
+    Property("flow-told", "link/link_transmitter, stop_state", "flow state is told at once, repeated, told for ever",
         f"period {FLOW_PERIOD_WORDS}, {CHANNELS} channels", "Told", k=2, quick=True, mutants=[
-            Mutant("not inside packets", "dibber.link.transmit", "Elif(schedule.due,",
+            Mutant("not inside packets", "dibber.link.link_transmitter", "Elif(schedule.due,",
                 "Elif(schedule.due & (begun == 0),", depth=12),
-            Mutant("no quick repeats", "dibber.link.flow", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=14, harness="ToldSmall"),
-            Mutant("a pong for every ping", "dibber.link.transmit", "self.pong.valid & ~rests &", "self.pong.valid &", depth=14,
+            Mutant("no quick repeats", "dibber.link.stop_state", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=14, harness="ToldSmall"),
+            Mutant("a pong for every ping", "dibber.link.link_transmitter", "self.pong.valid & ~rests &", "self.pong.valid &", depth=14,
                 harness="ToldSmall"),
-            Mutant("a pong between twins", "dibber.link.transmit", "~rests & ~schedule.twin,", "~rests,", depth=18,
+            Mutant("a pong between twins", "dibber.link.link_transmitter", "~rests & ~schedule.twin,", "~rests,", depth=18,
                 harness="ToldSmall"),
-            Mutant("idle words are not counted for pairs", "dibber.link.flow", "alone.eq(alone + 1),", "If(self.sent, alone.eq(alone + 1)),",
+            Mutant("idle words are not counted for pairs", "dibber.link.stop_state", "alone.eq(alone + 1),", "If(self.sent, alone.eq(alone + 1)),",
                 depth=18, harness="ToldSmall"),
-            Mutant("a state is told only once", "dibber.link.flow", "If(changed | old |", "If(changed |",
+            Mutant("a state is told only once", "dibber.link.stop_state", "If(changed | old |", "If(changed |",
                 depth=18, harness="ToldSmall"),
     ]),
     Property("flow-healed", "link/port, receive", "after any faults, the next flow word says what holds",
         f"{CHANNELS} channels", "Healed", k=4, quick=True, mutants=[
             Mutant("STOP sticks", "dibber.link.port", "self.stopped.eq(words.data[8:8 + channels])",
                 "self.stopped.eq(self.stopped | words.data[8:8 + channels])", depth=10),
-            Mutant("errors are not looked at", "dibber.link.receive", "clean.eq(Cat(*[symbol[9] for symbol in word]) == 0)",
+            Mutant("errors are not looked at", "dibber.link.link_receiver", "clean.eq(Cat(*[symbol[9] for symbol in word]) == 0)",
                 "clean.eq(1)", depth=10),
     ]),
 ]

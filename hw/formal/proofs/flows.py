@@ -11,7 +11,7 @@ from migen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.packet import flow as design
+from dibber.packet import flow_table as design
 
 from harness import Harness, Mutant, Property, implies, inner, memory_of
 
@@ -231,25 +231,25 @@ class FlowsSure(FlowsSmall):
 
 
 PROPERTIES = [
-    Property("flow-source", "packet/flow", "no stale packet leaves, none is of a former life or covered unsent, no refusal is passed over",
+    Property("flow-source", "packet/flow_table", "no stale packet leaves, none is of a former life or covered unsent, no refusal is passed over",
         f"{C.LANES} lanes, {C.NODES} nodes", "Flows", k=1, arrays=True, mutants=[
-            Mutant("epoch not looked at", "dibber.packet.flow", "(epoch != sink.epoch)", "0", depth=12, harness="FlowsSmall"),
-            Mutant("an acknowledgement of anything", "dibber.packet.flow", "believed.eq(current & (moved <= possible))",
+            Mutant("epoch not looked at", "dibber.packet.flow_table", "(epoch != sink.epoch)", "0", depth=12, harness="FlowsSmall"),
+            Mutant("an acknowledgement of anything", "dibber.packet.flow_table", "believed.eq(current & (moved <= possible))",
                 "believed.eq(current)", depth=18, harness="FlowsSmall"),
-            Mutant("believed after a reset", "dibber.packet.flow",
+            Mutant("believed after a reset", "dibber.packet.flow_table",
                 "If(reset.strobe & (reset.flow == flow), believed.eq(0)),", "", depth=20, harness="FlowsSmall"),
-            Mutant("nobody is asked after power-on", "dibber.packet.flow", "sure.eq(number[8])", "sure.eq(1)", depth=10, harness="FlowsSmall"),
-            Mutant("a flow stays sure for ever", "dibber.packet.flow", "before[8] & (following[:log2_int(DOUBTS)] != 0)", "before[8]", depth=30,
+            Mutant("nobody is asked after power-on", "dibber.packet.flow_table", "sure.eq(number[8])", "sure.eq(1)", depth=10, harness="FlowsSmall"),
+            Mutant("a flow stays sure for ever", "dibber.packet.flow_table", "before[8] & (following[:log2_int(DOUBTS)] != 0)", "before[8]", depth=30,
                 harness="FlowsSure"),
-            Mutant("an answer to any question", "dibber.packet.flow", " & (last.token == acks.psn)", "", depth=14, harness="FlowsSmall"),
-            Mutant("an answer that counts twice", "dibber.packet.flow", "settled.eq(0), asked.open.eq(0))", "settled.eq(0))", depth=24, harness="FlowsSmall"),
-            Mutant("a packet goes on as it was when the answer comes", "dibber.packet.flow", "If(leap.strobe, settled.eq(0), ", "If(leap.strobe, ",
+            Mutant("an answer to any question", "dibber.packet.flow_table", " & (last.token == acks.psn)", "", depth=14, harness="FlowsSmall"),
+            Mutant("an answer that counts twice", "dibber.packet.flow_table", "settled.eq(0), asked.open.eq(0))", "settled.eq(0))", depth=24, harness="FlowsSmall"),
+            Mutant("a packet goes on as it was when the answer comes", "dibber.packet.flow_table", "If(leap.strobe, settled.eq(0), ", "If(leap.strobe, ",
                 depth=20, harness="FlowsSmall"),
-            Mutant("a full queue drops a refusal", "dibber.packet.flow", "enter & (lost | (new & ~queue.sink.ready))",
+            Mutant("a full queue drops a refusal", "dibber.packet.flow_table", "enter & (lost | (new & ~queue.sink.ready))",
                 "(enter & lost)", depth=20, harness="FlowsSmall"),
-            Mutant("a refusal that was lost is passed over", "dibber.packet.flow", "lost.eq((missed != 0) & ~next_one & ~gone)",
+            Mutant("a refusal that was lost is passed over", "dibber.packet.flow_table", "lost.eq((missed != 0) & ~next_one & ~gone)",
                 "lost.eq(0)", depth=20, harness="FlowsSmall"),
-            Mutant("a flow goes on that its target does not hold", "dibber.packet.flow", "(known & ~losts) >> sink.node",
+            Mutant("a flow goes on that its target does not hold", "dibber.packet.flow_table", "(known & ~losts) >> sink.node",
                 "known >> sink.node", depth=20, harness="FlowsSmall"),
     ]),
 ]

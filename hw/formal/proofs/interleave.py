@@ -6,10 +6,10 @@ sender.
 
 from migen import *
 
-from dibber.link.receive import LinkReceiver
+from dibber.link.link_receiver import LinkReceiver
 from dibber.link.symbols import (FIRST_IS_K, K_COMMA, K_END, K_END_BAD, K_NONCE, K_PING, K_PONG, PONG_REST_WORDS,
     resume_word, start_word)
-from dibber.link.transmit import LinkTransmitter
+from dibber.link.link_transmitter import LinkTransmitter
 
 from harness import Harness, Mutant, Property, implies, inner, inner_all
 from transmitter import free_inputs
@@ -197,21 +197,21 @@ class Soon(Harness):
 
 
 PROPERTIES = [
-    Property("link-framed", "link/receive", "any words: packets whole and in order, or ended as bad, never merged",
+    Property("link-framed", "link/link_receiver", "any words: packets whole and in order, or ended as bad, never merged",
         f"{CHANNELS} channels × 32", "Framed", k=1, quick=True, mutants=[
-            Mutant("START inside a packet is let pass", "dibber.link.receive",
+            Mutant("START inside a packet is let pass", "dibber.link.link_receiver",
                 "fails.eq(decoder.is_wrong | clash | stray | ~self.up)", "fails.eq(decoder.is_wrong | stray | ~self.up)", depth=10),
-            Mutant("words behind an END are let pass", "dibber.link.receive",
+            Mutant("words behind an END are let pass", "dibber.link.link_receiver",
                 "fails.eq(decoder.is_wrong | clash | stray | ~self.up)", "fails.eq(decoder.is_wrong | clash | ~self.up)", depth=10),
-            Mutant("an error ends the channel that is on", "dibber.link.receive",
+            Mutant("an error ends the channel that is on", "dibber.link.link_receiver",
                 "closes.eq(begun[n] & (fails | (ends & on[n])))", "closes.eq(begun[n] & on[n] & (fails | ends))", depth=10),
     ]),
-    Property("control-soon", "link/transmit", f"CONTROL goes after {SOON} words at most, and none of another packet",
+    Property("control-soon", "link/link_transmitter", f"CONTROL goes after {SOON} words at most, and none of another packet",
         f"{CHANNELS} channels", "Soon", k=2, mutants=[
-            Mutant("who is on stays on", "dibber.link.transmit",
+            Mutant("who is on stays on", "dibber.link.link_transmitter",
                 "stays.eq(((valid & allowed & on) != 0) & ((wants & lower) == 0))", "stays.eq((valid & allowed & on) != 0)", depth=10),
-            Mutant("who is lower is not known", "dibber.link.transmit",
+            Mutant("who is lower is not known", "dibber.link.link_transmitter",
                 "*[choice[n + 1:] != 0 for n in every[:-1]]", "*[choice[n] for n in every[:-1]]", depth=10),
-            Mutant("flow words for ever", "dibber.link.flow", "self.due.eq(0),", "", depth=14),
+            Mutant("flow words for ever", "dibber.link.stop_state", "self.due.eq(0),", "", depth=14),
     ]),
 ]

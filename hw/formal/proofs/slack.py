@@ -210,9 +210,9 @@ PROPERTIES = [
         f"{WORDS} words × 32", "Carried", k=2, arrays=True, mutants=[
             Mutant("bad marks stay behind", "dibber.link.slack", "fifo.source.connect(source)",
                 'fifo.source.connect(source, omit={"bad"})', depth=10, harness="CarriedSmall"),
-            Mutant("a word goes past those that wait", "dibber.places", "fifo.source.valid | fifo.fifo.fifo.readable", "fifo.source.valid",
+            Mutant("a word goes past those that wait", "dibber.common.places", "fifo.source.valid | fifo.fifo.fifo.readable", "fifo.source.valid",
                 depth=10, harness="CarriedSmall"),
-            Mutant("a word goes both ways", "dibber.places", "sink.valid & ~(empty & front.sink.ready)", "sink.valid",
+            Mutant("a word goes both ways", "dibber.common.places", "sink.valid & ~(empty & front.sink.ready)", "sink.valid",
                 depth=10, harness="CarriedSmall"),
     ]),
     Property("slack-order-shallow", "link/slack", CARRIED, f"{DEPTHS[-1]} words × 32", "CarriedShallow", k=2, arrays=True),

@@ -5,7 +5,7 @@
 from migen import *
 
 from dibber.interface.description import C
-from dibber.mcp import room as room_design, turns as design
+from dibber.endpoint import room as room_design, turns as design
 
 from harness import Harness, Mutant, Property, implies, inner
 
@@ -220,17 +220,17 @@ class Turns(Harness):
 
 
 PROPERTIES = [
-    Property("commands-in-turn", "mcp/turns", "no command is shown while its slot is in use, none without room for its completion",
+    Property("commands-in-turn", "endpoint/turns", "no command is shown while its slot is in use, none without room for its completion",
         f"{ENDPOINTS} endpoints × {2**SLOT_BITS} slots, counts of {COUNT_BITS} bits", "Turns", k=1, mutants=[
-            Mutant("the second command needs room for one", "dibber.mcp.turns",
+            Mutant("the second command needs room for one", "dibber.endpoint.turns",
                 "Mux(looking.ahead, looking.credit[1], looking.credit != 0)", "(looking.credit != 0)", depth=24),
-            Mutant("a look that was overtaken counts", "dibber.mcp.turns",
+            Mutant("a look that was overtaken counts", "dibber.endpoint.turns",
                 "looking.valid.eq(~(void >> look)[0])", "looking.valid.eq(1)", depth=24),
-            Mutant("nobody waits to set a slot's bit", "dibber.mcp.turns",
+            Mutant("nobody waits to set a slot's bit", "dibber.endpoint.turns",
                 "If(~took.strobe, late.strobe.eq(0))", "late.strobe.eq(0)", depth=24),
-            Mutant("a skip leaves the queue's base", "dibber.mcp.room",
+            Mutant("a skip leaves the queue's base", "dibber.endpoint.room",
                 "since.rebase.eq(look.strobe & moves)", "since.rebase.eq(look.strobe & look.opens)", depth=24),
-            Mutant("offered although it has just left the fast path", "dibber.mcp.turns",
+            Mutant("offered although it has just left the fast path", "dibber.endpoint.turns",
                 "judge & ready & (to_offer >> looking.endpoint)[0]", "judge & ready & looking.queue", depth=24),
     ]),
 ]

@@ -5,7 +5,7 @@
 from migen import *
 
 from dibber.debug.dm import ABSTRACTCS, COMMAND, DATA0, DMCONTROL, DMSTATUS, DebugModule
-from dibber.debug.injector import BROKE, BUSY, CONTROL, EXECUTE, HALT, HALTED, RESUME
+from dibber.debug.injector import CONTROL, EXECUTE, HALT, HALTED, RESUME
 
 from compiled import run_simulation
 

@@ -16,22 +16,22 @@ from litex.gen import *
 
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.expected import ExpectedTable
-from dibber.deposit.express import ExpressLander
+from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.finder import PageFinder
 from dibber.deposit.regions import NarrowRegion, RegionTable
 from dibber.deposit.scatter import ScatterEngine
-from dibber.deposit.send import SendEngine
+from dibber.deposit.send_engine import SendEngine
 from dibber.deposit.walker import Walker
 from dibber.interface.description import C, OPCODE, RIGHT, STATUS
 from dibber.layouts import piece_layout
 
 import test_atomic
-import test_express
+import test_express_lander
 import test_finder
 import test_listed_walks
 import test_pages
 import test_scatter
-import test_send
+import test_send_engine
 import test_walker
 from compiled import run_simulation
 from page_tables import Tables, paged
@@ -159,7 +159,9 @@ def test_a_region_that_does_not_fit_is_not_valid(seed):
 class Sender(LiteXModule):
     def __init__(self, data_width, tags):
         self.regions = RegionTable(address_bits=BITS)
-        self.send = SendEngine(data_width, tags=tags, timeout=test_send.TIMEOUT, address_bits=BITS)
+        self.send = SendEngine(
+            data_width, tags=tags, timeout=test_send_engine.TIMEOUT, address_bits=BITS
+        )
         self.comb += self.send.lookup.connect(self.regions.ports[0])
 
 
@@ -171,12 +173,15 @@ def test_a_source_of_more_bits_is_out_of_bounds(data_width, seed, monkeypatch):
     """Of what there is: strides of levels that there are not, and what was in a slot before, do not
     count.
     """
-    monkeypatch.setattr(test_send, "Engine", Sender)
-    monkeypatch.setattr(test_send, "BASE", BASE)
+    monkeypatch.setattr(test_send_engine, "Engine", Sender)
+    monkeypatch.setattr(test_send_engine, "BASE", BASE)
     monkeypatch.setattr(
-        test_send, "REGIONS", ((1, BASE, RIGHT.LOCAL_READ), (2, BASE, RIGHT.REMOTE_READ))
+        test_send_engine, "REGIONS", ((1, BASE, RIGHT.LOCAL_READ), (2, BASE, RIGHT.REMOTE_READ))
     )
-    put = lambda *source, length: (test_send.command(source, test_send.TARGET, length), {})
+    put = lambda *source, length: (
+        test_send_engine.command(source, test_send_engine.TARGET, length),
+        {},
+    )
     walk = lambda *strides, count=2: put(
         1, 0, 8, strides, (count,) * len(strides), length=8 * count ** len(strides)
     )
@@ -195,9 +200,11 @@ def test_a_source_of_more_bits_is_out_of_bounds(data_width, seed, monkeypatch):
         (walk(24), STATUS.OK),
         (put(1, 0, 8, (24,), (2,), (2**32, 1), length=8), STATUS.BAD_LIST),
     ]
-    bench = test_send.Bench([job for job, _ in jobs], data_width, seed).run(cycles=20000)
+    bench = test_send_engine.Bench([job for job, _ in jobs], data_width, seed).run(cycles=20000)
     assert bench.statuses() == [status for _, status in jobs]
-    assert all(BASE <= address < BASE + test_send.LENGTH for address, *_ in bench.host.issued)
+    assert all(
+        BASE <= address < BASE + test_send_engine.LENGTH for address, *_ in bench.host.issued
+    )
 
 
 class Receiver(LiteXModule):
@@ -238,12 +245,12 @@ class Lander(LiteXModule):
 
 
 def test_small_deposits_land_and_what_was_cut_off_is_out_of_bounds(seed, monkeypatch):
-    monkeypatch.setattr(test_express, "Engine", Lander)
-    monkeypatch.setattr(test_express, "BASE", BASE)
-    packets = [test_express.Packet(n, bytes([n] * 8), offset=16 * n) for n in range(12)]
+    monkeypatch.setattr(test_express_lander, "Engine", Lander)
+    monkeypatch.setattr(test_express_lander, "BASE", BASE)
+    packets = [test_express_lander.Packet(n, bytes([n] * 8), offset=16 * n) for n in range(12)]
     for packet in packets:
         packet.fields["far"] = int(packet.psn % 3 == 2)
-    bench = test_express.Bench(packets, 64, seed).run(len(packets))
+    bench = test_express_lander.Bench(packets, 64, seed).run(len(packets))
     assert [(psn, reason) for _, psn, _, _, reason, _ in bench.done] == [
         (p.psn, STATUS.REMOTE_BOUNDS if p.fields["far"] else STATUS.OK) for p in packets
     ]

@@ -11,12 +11,12 @@ from migen import *
 from litex.gen import *
 
 from dibber.deposit.expected import ExpectedTable
-from dibber.deposit.express import ExpressLander
+from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.writes import WriteArbiter
 from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, RIGHT
-from dibber.packet.receive import PacketReceiver
+from dibber.packet.packet_receiver import PacketReceiver
 
 from compiled import run_simulation
 from drive import finish, sink, source

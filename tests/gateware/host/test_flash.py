@@ -13,7 +13,7 @@ from litex.gen import LiteXModule
 
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.interface.description import C, COUNTERS, HOST
-from dibber.mcp.identity import HostRegisters
+from dibber.mcp.host_registers import HostRegisters
 
 from compiled import run_simulation
 from flash import ENABLE, IDENTITY, LATCH, PROGRAM, READ, STATUS, Flash, Pins

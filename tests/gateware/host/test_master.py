@@ -12,7 +12,7 @@ from dibber.host.master import BusMaster
 from dibber.interface.description import C
 
 from compiled import run_simulation
-from test_msix import BAR, pause, post, sent, set_vector
+from test_posts import BAR, pause, post, sent, set_vector
 from tlps import PHYS, Bench, read
 
 PATIENCE = 20

@@ -8,7 +8,7 @@ from migen import *
 
 from dibber.interface.description import C, ENTRY, MCP
 from dibber.layouts import SHOWN, shown_layout
-from dibber.mcp.registers import POSTS, ControlRegisters
+from dibber.mcp.control_registers import POSTS, ControlRegisters
 
 from compiled import run_simulation
 from drive import drive, source

@@ -10,7 +10,7 @@ from litex.gen import *
 
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
-from dibber.deposit.send import SendEngine
+from dibber.deposit.send_engine import SendEngine
 from dibber.interface.description import C, COMMAND, RIGHT
 
 from compiled import run_simulation, shared

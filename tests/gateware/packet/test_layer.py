@@ -8,7 +8,7 @@ import pytest
 
 from migen import *
 
-from dibber.interface.description import C, CHANNEL, INLINE, LANE, PACKET, PACKET_FLAG, STATUS
+from dibber.interface.description import C, CHANNEL, INLINE, LANE, PACKET_FLAG, STATUS
 from dibber.link.port import LinkPort
 from dibber.packet.layer import PacketLayer
 

@@ -13,7 +13,7 @@ import pytest
 
 from migen import *
 
-from dibber.deposit.express import ExpressLander
+from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.writes import WriteArbiter
 from dibber.interface.description import C, LANE, RIGHT

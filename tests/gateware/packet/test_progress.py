@@ -10,14 +10,14 @@ import pytest
 
 from migen import *
 
-from dibber.interface.description import C, CHANNEL, LANE, PACKET_FLAG
+from dibber.interface.description import C, CHANNEL, LANE
 from dibber.packet import progress
 from dibber.packet.progress import Departed, Storing
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
 from gateware.packet.test_layer import Pair, bulk, flow_of
-from gateware.packet.test_transmit import FIRST, FLOW, PEER, Bench, random_deposit
+from gateware.packet.test_packet_transmitter import FIRST, FLOW, PEER, Bench, random_deposit
 
 NODES = 3
 

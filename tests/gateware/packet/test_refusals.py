@@ -12,7 +12,7 @@ from migen import *
 
 from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.packet.acknowledge import LaneAcknowledger
-from dibber.packet.flow import FlowTable
+from dibber.packet.flow_table import FlowTable
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish

@@ -10,8 +10,8 @@ from migen import *
 
 from dibber.interface.description import C, CHANNEL
 from dibber.packet.layer import PacketLayer
-from dibber.packet.receive import PacketReceiver
-from dibber.packet.transmit import PacketTransmitter
+from dibber.packet.packet_receiver import PacketReceiver
+from dibber.packet.packet_transmitter import PacketTransmitter
 
 from gateware.models.compiled import run_simulation
 

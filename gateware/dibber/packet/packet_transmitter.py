@@ -1,0 +1,156 @@
+"""The transmitter of packets: from the engines to all channels of the link."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.description import C, CHANNEL, LANE
+from dibber.layouts import word_layout
+from dibber.packet.bulk import BulkTransmitter
+from dibber.packet.control import ControlTransmitter
+from dibber.packet.express_transmitter import ExpressTransmitter
+from dibber.packet.flow_table import FlowTable
+from dibber.packet.progress import Departed
+from dibber.common.pulses import Pulses
+from dibber.packet.route import Router, route_write_layout
+from dibber.common.places import Skid
+
+# Packet Transmitter -------------------------------------------------------------------------------
+
+class PacketTransmitter(LiteXModule):
+    """Everything between the engines and the link, in the direction of sending.
+
+    Parameters
+    ----------
+    data_width : bits of payload lines and of the slots' lines
+
+    Attributes
+    ----------
+    packets       : Endpoint(send_layout), in       lane BULK
+    payload       : Endpoint(payload_layout), in    lane BULK
+    expresses     : Endpoint(express_layout), in    lane EXPRESS
+    acks          : Endpoint(ack_layout), in
+    ack_hold      : Signal(), in                    hold back the last word of the acknowledgement
+                    at `acks`; without it the receiver drops the packet. Must not rise during this
+                    word
+    scouts        : Endpoint(scout_layout), in
+    route         : Record(route_write_layout), in  an entry of the route table
+    slot          : slot_port(data_width), master   for headers of lane BULK
+    express_slot  : slot_port(data_width), master   for lane EXPRESS
+    node_id       : Signal(16), in
+    sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK
+    flows         : FlowTable: the state of all flows that start here
+    departed      : list of Departed, by enum lane
+    sending       : list of modules that are reset when the sending side is halted: all but those
+                    for acknowledgements
+    counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
+    """
+    def __init__(self, data_width):
+        self.ack_hold = Signal()
+        self.node_id  = Signal(16)
+
+        # # #
+
+        self.flows   = flows   = FlowTable()
+        self.express = express = ExpressTransmitter(data_width)
+        self.bulk    = bulk    = BulkTransmitter(data_width)
+        self.control = control = ControlTransmitter()
+        self.route   = Record(route_write_layout())
+        self.acks    = control.acks
+        self.scouts  = control.scouts
+        # The routers of reset modules are reset too, so that none stays within a packet. The route
+        # tables are kept.
+        routers = [Router() for _ in range(3)]
+        # Skid buffers: `ready` depends on the route and on the link, so a sender sees a stall one
+        # cycle later.
+        gates = {part: Skid(word_layout()) for part in (control, express, bulk)}
+        self.submodules += gates.values()
+        self.departed = departed = [Departed() for _ in range(C.LANES)]
+        self.submodules += departed
+        self.sending = [
+            flows, express, bulk, *departed, gates[express], gates[bulk], routers[CHANNEL.EXPRESS],
+            routers[CHANNEL.BULK]]
+        self.packets       = bulk.packets
+        self.payload       = bulk.payload
+        self.slot          = bulk.slot
+        self.expresses     = express.sink
+        self.express_slot  = express.slot
+        self.sources       = [router.source for router in routers]
+        # One more register for CONTROL, which is not urgent: its choice and its route are split.
+        self.chosen = chosen = stream.PipeValid(word_layout())
+        going    = stream.Endpoint(word_layout())
+        ack_ends = Signal()  # the present word is the last one of an acknowledgement
+        scout    = Signal()  # the present packet is a scout
+        self.comb += [
+            gates[control].source.connect(chosen.sink),
+            chosen.source.connect(going, omit={"valid", "ready"}),
+            going.valid.eq(chosen.source.valid & ~(ack_ends & self.ack_hold)),
+            chosen.source.ready.eq(going.ready & ~(ack_ends & self.ack_hold)),
+            ack_ends.eq(chosen.source.last & ~scout),
+            control.left.eq(ack_ends & going.valid & going.ready),
+        ]
+        # `control.scout` is valid here: when a packet's first word is at `chosen`, the sealer still
+        # holds this packet.
+        self.sync += If(chosen.sink.ready & chosen.sink.valid & chosen.sink.first,
+            scout.eq(control.scout)
+        )
+        for channel, source in (
+                (CHANNEL.CONTROL, going), (CHANNEL.EXPRESS, gates[express].source),
+                (CHANNEL.BULK, gates[bulk].source)):
+            self.add_module(f"router{channel}", routers[channel])
+            self.comb += [
+                source.connect(routers[channel].sink),
+                routers[channel].write.eq(self.route),
+            ]
+        self.comb += [
+            *[part.node_id.eq(self.node_id) for part in (control, express, bulk)],
+            *[part.source.connect(gate.sink) for part, gate in gates.items()],
+            routers[CHANNEL.CONTROL].node.eq(chosen.sink.data),
+            routers[CHANNEL.CONTROL].given.eq(control.scout),
+            routers[CHANNEL.CONTROL].route.eq(control.route),
+            # Valid from the cycle after the gate; no word of the packet is at the router before.
+            routers[CHANNEL.EXPRESS].node.eq(express.under_way.flow),
+            routers[CHANNEL.BULK].node.eq(bulk.send.under_way.flow),
+        ]
+        for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):
+            self.comb += [
+                part.flow.connect(flows.sinks[lane]),
+                flows.sources[lane].connect(part.passed),
+                part.reset.eq(flows.begins),
+            ]
+
+        # `ended` is the last word after the router, as the link takes it.
+        for lane, channel, part, under_way in (
+                (LANE.EXPRESS, CHANNEL.EXPRESS, express, express.under_way),
+                (LANE.BULK, CHANNEL.BULK, bulk, bulk.send.under_way)):
+            word    = routers[channel].source
+            is_lane = lambda flow: flow[log2_int(C.NODES):] == lane
+            self.comb += [
+                departed[lane].begin.strobe.eq(under_way.begin),
+                departed[lane].begin.node.eq(part.passed.node),
+                departed[lane].begin.psn.eq(part.passed.psn),
+                departed[lane].begin.counts.eq(~part.passed.question),
+                departed[lane].ended.eq(word.valid & word.ready & word.last),
+                departed[lane].bad.eq(word.bad),
+                departed[lane].reset.eq(flows.reset),
+                departed[lane].reset.strobe.eq(flows.reset.strobe & is_lane(flows.reset.flow)),
+                departed[lane].rewind.eq(flows.rewind),
+                departed[lane].rewind.strobe.eq(flows.rewind.strobe & is_lane(flows.rewind.flow)),
+            ]
+
+        # The link takes one word a cycle from all channels together, so these events cannot
+        # coincide for long.
+        self.packets_sent = packets_sent = Pulses(
+            control.left, control.sent, express.sent, bulk.sent)
+        self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
+        self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
+        self.counters = {
+            "PACKETS_SENT":      packets_sent.pulse,
+            "BYTES_SENT":        words_sent.pulse,
+            "ACKS_SENT":         control.left,
+            "PACKETS_WITHDRAWN": withdrawn.pulse,
+        }

@@ -1,0 +1,641 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
+import random
+import struct
+from math import prod
+
+import pytest
+from migen import *
+
+from dibber.deposit.fetch import flat_source_lines
+from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, INLINE, LANE, OPCODE, WALK
+from dibber.fastpath.fast_commands import FastCommands
+from dibber.endpoint.slots import Slots
+
+from compiled import run_simulation
+from drive import drive
+
+NODE_ID = 5
+DIGEST = ("node", "endpoint", "slot", "cookie", "length", "solicit")
+FIELDS = ("kind", "atomic", "generation", "lane") + DIGEST
+ATOMICS = (OPCODE.FETCH_ADD, OPCODE.SWAP, OPCODE.COMPARE_SWAP, OPCODE.MASKED_SWAP)
+
+# What the control program would do ----------------------------------------------------------------
+
+
+def word(slot, offset):
+    return struct.unpack_from("<I", slot, offset)[0]
+
+
+def product_is(slot, walk, levels, length):
+    """As put.c, check_walk."""
+    base = COMMAND[walk].offset
+    product = word(slot, base + WALK["block"].offset)
+    for n in range(levels):
+        product *= word(slot, base + WALK["count"].offset + 4 * n)
+    return product == length
+
+
+def walks_are_good(slot, levels, length, offset):
+    """As put.c and get.c: the same, whatever way the bytes go."""
+    return (
+        product_is(slot, "source", levels & 15, length)
+        and product_is(slot, "target", levels >> 4, length)
+        and (levels >> 4 or offset + length - 1 < 2**48)
+    )
+
+
+def judge(slot, inline_too, put_too, get_too=False, atomic_too=False, walks_too=True):
+    """Fields of the fast put, or None if the command is missed."""
+    opcode, flags, levels, _ = slot[:4]
+    node, length, cookie = word(slot, 4), word(slot, 8), word(slot, 12)
+    offset = struct.unpack_from("<Q", slot, INLINE["offset"].offset)[0]
+    asks = opcode == OPCODE.GET or opcode in ATOMICS
+    known = FLAG.SOLICIT if asks else FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
+    if flags & ~known or (flags & FLAG.INTERRUPT and not flags & FLAG.NOTICE):
+        return None
+    if node >= C.NODES or node == NODE_ID or offset >= 2**48:
+        return None
+    if opcode == OPCODE.PUT_INLINE:
+        good = inline_too and not levels and length <= C.INLINE_BYTES
+    elif opcode in (OPCODE.PUT, OPCODE.GET):
+        good = (
+            (get_too if asks else put_too)
+            and levels & 15 <= 3
+            and levels >> 4 <= 3
+            and 0 < length <= C.FAST_LENGTH
+            and (not walks_too or walks_are_good(slot, levels, length, offset))
+        )
+    else:
+        good = atomic_too and opcode in ATOMICS and not levels and length in (4, 8)
+    return (
+        good
+        and dict(
+            kind=FAST_KIND.ASK if asks else FAST_KIND.PUT,
+            atomic=int(opcode in ATOMICS),
+            lane=LANE.BULK if opcode == OPCODE.PUT else LANE.EXPRESS,
+            node=node,
+            cookie=cookie,
+            length=length,
+            solicit=int(flags & FLAG.SOLICIT != 0),
+        )
+        or None
+    )
+
+
+# Slots --------------------------------------------------------------------------------------------
+
+
+def put_word(slot, offset, value):
+    struct.pack_into("<I", slot, offset, value & 0xFFFFFFFF)
+
+
+def head(rng, opcode, length):
+    """Random bytes, but good where it matters."""
+    slot = bytearray(rng.randbytes(C.SLOT_BYTES))
+    slot[:4] = opcode, rng.choice([0, 0, 1, 3, 4, 5, 7]), 0, rng.randrange(256)
+    put_word(slot, 4, rng.choice([n for n in range(C.NODES) if n != NODE_ID]))
+    put_word(slot, 8, length)
+    struct.pack_into(
+        "<Q", slot, INLINE["offset"].offset, rng.getrandbits(rng.choice([0, 20, 47, 48]))
+    )
+    return slot
+
+
+def inline(rng):
+    return head(rng, OPCODE.PUT_INLINE, rng.choice([0, 1, 8, 63, 64]))
+
+
+def atomic(rng):
+    slot = head(rng, rng.choice(ATOMICS), rng.choice([4, 8]))
+    slot[1] &= FLAG.SOLICIT
+    return slot
+
+
+def get(rng):
+    slot = put(rng)
+    slot[0] = OPCODE.GET
+    slot[1] &= FLAG.SOLICIT
+    return slot
+
+
+def put(rng):
+    """Lengths up to the longest, in walks of up to three levels whose products they are."""
+    numbers = [rng.choice([1, 2, 3, 5, 7, 31, 40])] * rng.randrange(4) + [rng.randint(2, 60)]
+    if rng.random() < 0.1:
+        numbers = rng.choice(
+            [[1], [C.FAST_LENGTH], [3, C.FAST_LENGTH // 3], [1, 1, C.FAST_LENGTH, 1]]
+        )
+    length = prod(numbers)
+    slot = head(rng, OPCODE.PUT, length)
+    for shift, walk in ((0, "source"), (4, "target")):
+        factors = list(numbers)
+        while len(factors) > 1 and rng.random() < 0.5:
+            factors.append(factors.pop() * factors.pop())
+        rng.shuffle(factors)
+        slot[2] |= len(factors) - 1 << shift
+        base = COMMAND[walk].offset
+        put_word(slot, base + WALK["block"].offset, factors[0])
+        for n, count in enumerate(factors[1:]):
+            put_word(slot, base + WALK["count"].offset + 4 * n, count)
+    return slot
+
+
+BLOCK = {walk: COMMAND[walk].offset + WALK["block"].offset for walk in ("source", "target")}
+COUNT = {walk: COMMAND[walk].offset + WALK["count"].offset for walk in ("source", "target")}
+
+
+def put_byte(slot, offset, value):
+    slot[offset] = value
+
+
+def contiguous(slot, walk, *counts):
+    """A walk whose block is the whole length, `counts` beside it."""
+    shift = {"source": 0, "target": 4}[walk]
+    slot[2] = slot[2] & ~(15 << shift) | len(counts) << shift
+    put_word(slot, BLOCK[walk], word(slot, 8))
+    for n, count in enumerate(counts):
+        put_word(slot, COUNT[walk] + 4 * n, count)
+
+
+def reach(slot, end):
+    """A contiguous target whose last byte is at this offset."""
+    contiguous(slot, "target")
+    struct.pack_into("<Q", slot, 32, end - word(slot, 8) + 1)
+
+
+# What a command may have wrong: a function that spoils a good one.
+FAULTS = {
+    "opcode": lambda rng, slot: put_byte(slot, 0, rng.choice([0, 4, 5, 6, 7, 12, 16, 0x80, 0xFF])),
+    "checksum": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.CHECKSUM),
+    "fence": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.FENCE),
+    "unknown flag": lambda rng, slot: put_byte(slot, 1, slot[1] | 1 << rng.randrange(5, 8)),
+    "interrupt": lambda rng, slot: put_byte(
+        slot, 1, FLAG.INTERRUPT | rng.choice([0, FLAG.SOLICIT])
+    ),
+    "source levels": lambda rng, slot: put_byte(slot, 2, slot[2] & 0xF0 | rng.randrange(4, 16)),
+    "target levels": lambda rng, slot: put_byte(
+        slot, 2, slot[2] & 0x0F | rng.randrange(4, 16) << 4
+    ),
+    "node": lambda rng, slot: put_word(slot, 4, rng.choice([16, 255, 256, 0x8000])),
+    "own node": lambda rng, slot: put_word(slot, 4, NODE_ID),
+    "reserved": lambda rng, slot: put_word(slot, 4, word(slot, 4) | 1 << rng.randrange(16, 32)),
+    "offset": lambda rng, slot: put_word(slot, 36, 1 << rng.randrange(16, 32)),
+    "length": lambda rng, slot: put_word(slot, 8, word(slot, 8) + 65),
+    "far length": lambda rng, slot: put_word(slot, 8, word(slot, 8) | 1 << rng.randrange(22, 32)),
+}
+INLINE_FAULTS = {
+    "levels": lambda rng, slot: put_byte(slot, 2, 1 << rng.randrange(8)),
+}
+ASK_FAULTS = {
+    "notice": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.NOTICE),
+    "both": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.NOTICE | FLAG.INTERRUPT),
+}
+ATOMIC_FAULTS = (
+    ASK_FAULTS
+    | INLINE_FAULTS
+    | {
+        "operand": lambda rng, slot: put_word(
+            slot, 8, rng.choice([0, 1, 2, 3, 5, 6, 7, 9, 12, 16, 0x10004, 0x80000008])
+        ),
+    }
+)
+PUT_FAULTS = {
+    "no length": lambda rng, slot: put_word(slot, 8, 0),
+    "zero block": lambda rng, slot: put_word(slot, BLOCK["source"], 0),
+    "block": lambda rng, slot: put_word(
+        slot, BLOCK["target"], word(slot, BLOCK["target"]) ^ 1 << rng.randrange(32)
+    ),
+    "count": lambda rng, slot: contiguous(slot, "source", rng.choice([0, 2, 0x80000001, 1 << 22])),
+    "count of 0": lambda rng, slot: contiguous(slot, "source", 1 << 31, 2, 0),
+    # their product is 1, modulo 2^32
+    "wrapped": lambda rng, slot: contiguous(slot, "target", 0x8001, 0xFFFF8001, 1),
+    "long": lambda rng, slot: (
+        put_word(slot, 8, C.FAST_LENGTH + 1),
+        contiguous(slot, "source"),
+        contiguous(slot, "target"),
+    ),
+    "end": lambda rng, slot: (put_word(slot, 8, 2), contiguous(slot, "source"), reach(slot, 2**48)),
+}
+EDGES = {
+    "end": lambda rng, slot: reach(slot, 2**48 - 1),
+    "carry": lambda rng, slot: reach(slot, 2**47 + 2),
+    "levels": lambda rng, slot: contiguous(slot, "target", 1, 1, 1),
+}
+
+
+def some_slot(rng):
+    what = rng.random()
+    if what < 0.05:
+        return bytearray(rng.randbytes(C.SLOT_BYTES))
+    make, faults = (
+        (inline, FAULTS | INLINE_FAULTS)
+        if what < 0.3
+        else (atomic, FAULTS | ATOMIC_FAULTS)
+        if what < 0.5
+        else (put, FAULTS | PUT_FAULTS | EDGES)
+        if what < 0.75
+        else (get, FAULTS | ASK_FAULTS | PUT_FAULTS | EDGES)
+    )
+    slot = make(rng)
+    if rng.random() < 0.5:
+        faults[rng.choice(sorted(faults))](rng, slot)
+    return slot
+
+
+# Bench --------------------------------------------------------------------------------------------
+
+
+def head_lines(data_width):
+    return {offset * 8 // data_width for offset in (0, 4, 8, 12, 32, 36)}
+
+
+@passive
+def owner(port, data_width, slots, rng, busy):
+    """Serves the slots of a dict, and writes random bytes over a head line as soon as it was read."""
+    size, pipe = data_width // 8, [0, 0]
+    while True:
+        yield port.ready.eq(int(rng.random() < busy))
+        yield port.dat_r.eq(pipe.pop(0))
+        yield
+        value = rng.getrandbits(data_width)
+        if (yield port.valid) and (yield port.ready):
+            number, line = divmod((yield port.adr), C.SLOT_BYTES // size)
+            slot, at = slots[divmod(number, C.SLOTS)], line * size
+            value = int.from_bytes(slot[at : at + size], "little")
+            if line in head_lines(data_width):
+                slot[at : at + size] = rng.randbytes(size)
+        pipe.append(value)
+
+
+@passive
+def contexts(dut, rng, log, quick):
+    """Answers each put at random, and notes (its fields, the answer)."""
+    while True:
+        yield dut.put.ready.eq(0)
+        yield
+        while not (yield dut.put.valid):
+            yield
+        fields = {}
+        for name in FIELDS:
+            fields[name] = yield getattr(dut.put, name)
+        answer = rng.choice([(1, 0), (0, 1), (0, 0)])
+        for _ in range(0 if quick else rng.randrange(6)):
+            yield
+            assert (yield dut.put.valid)
+        yield dut.taken.eq(answer[0])
+        yield dut.missed.eq(answer[1])
+        yield dut.put.ready.eq(1)
+        yield
+        for name in FIELDS:
+            assert (yield getattr(dut.put, name)) == fields[name]
+        log.append((fields, answer))
+
+
+@passive
+def table(dut, rng, entries, busy):
+    """Takes entries of the table of gets under way: the last one of each context."""
+    names = ("context", "key", "node", "granted")
+    while True:
+        yield dut.expect.ready.eq(int(rng.random() < busy))
+        yield
+        if (yield dut.expect.valid) and (yield dut.expect.ready):
+            fields = []
+            for name in names:
+                fields.append((yield getattr(dut.expect, name)))
+            entries[(yield dut.expect.context) & 1023] = dict(zip(names, fields))
+
+
+def offer(dut, endpoint, slot):
+    """Offer a command; returns (taken, missed, digest) of its verdict, and the cycles until then. A
+    digest is its fields, or None.
+    """
+    yield from drive(dut.offer, valid=1, endpoint=endpoint, slot=slot)
+    yield
+    for cycles in range(2000):
+        if (yield dut.verdict.strobe):
+            assert (yield dut.offer.ready) and (yield dut.verdict.endpoint) == endpoint
+            yield dut.offer.valid.eq(0)
+            digest = None
+            if (yield dut.digest.strobe):
+                digest = {}
+                for name in DIGEST:
+                    digest[name] = yield getattr(dut.digest, name)
+            return ((yield dut.verdict.taken), (yield dut.verdict.missed), digest), cycles
+        assert not (yield dut.offer.ready) and not (yield dut.digest.strobe)
+        yield
+    raise AssertionError("no verdict")
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_width, seed):
+    rng, dut = random.Random(seed), FastCommands(data_width)
+    slots, log, entries = {}, [], {}
+    seen = {
+        "put": 0,
+        "inline": 0,
+        "get": 0,
+        "atomic": 0,
+        "missed": 0,
+        "full": 0,
+        "digest": 0,
+        "entered": 0,
+        "left out": 0,
+    }
+
+    def bench():
+        yield dut.node_id.eq(NODE_ID)
+        for n in range(1400):
+            endpoint, number = rng.randrange(C.ENDPOINTS), rng.randrange(C.SLOTS)
+            slots[endpoint, number] = slot = some_slot(rng)
+            enable = [int(rng.random() < 0.95) for _ in range(4)]
+            full = int(rng.random() < 0.2)
+            key = word(slot, COMMAND["target"].offset + WALK["key"].offset)
+            opcode = slot[0]
+            fast = rng.getrandbits(8) | (rng.random() < 0.95) << endpoint
+            yield dut.enable.put_inline.eq(enable[0])
+            yield dut.enable.put.eq(enable[1])
+            yield dut.enable.get.eq(enable[2])
+            yield dut.enable.atomic.eq(enable[3])
+            yield dut.full.eq(full)
+            entries.clear()
+            generation = rng.getrandbits(6)
+            yield dut.generation.eq(generation)
+            yield dut.fast.eq(fast)
+            expected = judge(slot, *enable) if fast >> endpoint & 1 else None
+            waits = (
+                full
+                and fast >> endpoint & 1
+                and opcode == OPCODE.GET
+                and judge(slot, *enable, walks_too=False)
+            )
+            in_short = judge(slot, True, False)
+            (*got, digest), _ = yield from offer(dut, endpoint, number)
+            got = tuple(got)
+            entry = entries.pop(endpoint * C.SLOTS + number, None)
+            assert not entries
+            if opcode == OPCODE.GET and got == (1, 0):
+                assert entry == dict(
+                    context=endpoint * C.SLOTS + number | generation << 10,
+                    key=key,
+                    node=expected["node"],
+                    granted=1,
+                )
+                seen["entered"] += 1
+            else:
+                assert not entry or not entry["granted"]
+                seen["left out"] += entry is not None
+            if waits:
+                assert got == (0, 0) and not log
+                seen["full"] += 1
+            elif expected is None:
+                assert got == (0, 1) and not log
+                seen["missed"] += 1
+            else:
+                ((fields, answer),) = log
+                assert fields == dict(
+                    expected, endpoint=endpoint, slot=number, generation=generation
+                )
+                assert got == answer
+                seen[
+                    "put"
+                    if expected["lane"]
+                    else "inline"
+                    if not expected["kind"]
+                    else "atomic"
+                    if expected["atomic"]
+                    else "get"
+                ] += 1
+                log.clear()
+            if in_short and got == (0, 1):
+                assert digest == {
+                    name: dict(in_short, endpoint=endpoint, slot=number)[name] for name in DIGEST
+                }
+                seen["digest"] += 1
+            else:
+                assert digest is None
+            for _ in range(rng.randrange(1, 4)):
+                yield
+
+    run_simulation(
+        dut,
+        [
+            bench(),
+            contexts(dut, rng, log, False),
+            owner(dut.slot, data_width, slots, rng, 0.6),
+            table(dut, rng, entries, 0.7),
+        ],
+    )
+    assert min(seen.values()) > 20, seen
+
+
+def test_the_own_node_is_missed_and_one_that_has_only_its_low_bits_is_not():
+    rng, dut = random.Random(1), FastCommands(64)
+    slots, log = {}, []
+
+    def bench():
+        yield dut.enable.put_inline.eq(1)
+        yield dut.fast.eq(1)
+        for node_id, missed in [
+            (NODE_ID, True),
+            (NODE_ID + C.NODES, False),
+            (NODE_ID | 0x8000, False),
+        ]:
+            yield dut.node_id.eq(node_id)
+            slots[0, 0] = slot = inline(rng)
+            put_word(slot, 4, NODE_ID)
+            yield from offer(dut, 0, 0)
+            assert bool(log) != missed
+            log.clear()
+
+    run_simulation(
+        dut, [bench(), contexts(dut, rng, log, True), owner(dut.slot, 64, slots, rng, 1.0)]
+    )
+
+
+def test_each_fault_alone_is_missed_and_what_is_just_good_is_not(seed):
+    rng, dut = random.Random(seed), FastCommands(64)
+    slots, log = {}, []
+    cases = [
+        (make, name, fault, good)
+        for make, faults, good in (
+            (inline, FAULTS | INLINE_FAULTS, False),
+            (put, FAULTS | PUT_FAULTS, False),
+            (put, EDGES, True),
+            (get, FAULTS | PUT_FAULTS | ASK_FAULTS, False),
+            (get, EDGES, True),
+            (atomic, FAULTS | ATOMIC_FAULTS, False),
+        )
+        for name, fault in faults.items()
+    ]
+    every = (True, True, True, True)
+
+    def bench():
+        yield dut.node_id.eq(NODE_ID)
+        yield dut.enable.raw_bits().eq(15)
+        yield dut.expect.ready.eq(1)
+        yield dut.fast.eq(0xFF)
+        for make, name, change, good in 3 * cases:
+            slots[1, 2] = slot = make(rng)
+            assert judge(slot, *every)
+            change(rng, slot)
+            yield from offer(dut, 1, 2)
+            assert len(log) == good == bool(judge(slot, *every) or log), name
+            log.clear()
+            yield
+
+    run_simulation(
+        dut, [bench(), contexts(dut, rng, log, True), owner(dut.slot, 64, slots, rng, 1.0)]
+    )
+
+
+class Joined(Module):
+    """With the shared memory of slots."""
+
+    def __init__(self, data_width):
+        self.submodules.slots = Slots(data_width, 2, 0, favourite=1, endpoints=1, sets=1, slots=1)
+        self.submodules.commands = FastCommands(data_width)
+        self.comb += self.commands.slot.connect(self.slots.readers[1])
+
+
+def walks(rng, opcode):
+    """A put or get of one level at the source and three at the target."""
+    slot = head(rng, opcode, 90)
+    slot[1] = 0
+    slot[2] = 0x31
+    for walk, block, counts in (("source", 10, [9]), ("target", 90, [1, 1, 1])):
+        put_word(slot, BLOCK[walk], block)
+        for n, count in enumerate(counts):
+            put_word(slot, COUNT[walk] + 4 * n, count)
+    return slot
+
+
+def flat(rng):
+    """A put whose walks are a block alone."""
+    slot = head(rng, OPCODE.PUT, 90)
+    put_word(slot, BLOCK["source"], 90)
+    put_word(slot, BLOCK["target"], 90)
+    return slot
+
+
+@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("answer", ["taken", "missed"])
+def test_what_the_send_engine_needs_of_a_put_is_shown_to_it(data_width, answer):
+    """Its lines, each in the cycle in which it is on the port; and whether no job will come."""
+    rng, dut = random.Random(2), Joined(data_width)
+    commands, port, size = dut.commands, dut.slots.port, data_width // 8
+    wanted, shown, drops = flat_source_lines(data_width), [], []
+
+    @passive
+    def watch():
+        while True:
+            yield
+            begin, lines = (yield commands.glance.begin), (yield commands.glance.lines)
+            for n, line in enumerate(wanted):
+                if lines >> n & 1:
+                    shown.append((line, (yield commands.slot.dat_r).to_bytes(size, "little")))
+                    assert begin == (line == 0) and (yield commands.glance.slot) == 0 == (
+                        yield commands.glance.endpoint
+                    )
+            if (yield commands.offer.ready):
+                drops.append((yield commands.glance.drop))
+
+    def finish_when(signal):
+        for _ in range(40):
+            if (yield signal):
+                return
+            yield
+        assert False
+
+    def bench():
+        yield commands.node_id.eq(NODE_ID)
+        yield commands.enable.raw_bits().eq(15)
+        yield commands.fast.eq(1)
+        for slot in (flat(rng), inline(rng)):
+            for line in range(C.SLOT_BYTES // size):
+                yield from drive(
+                    port,
+                    we=1,
+                    be=2**size - 1,
+                    adr=line,
+                    dat_w=int.from_bytes(slot[line * size : line * size + size], "little"),
+                )
+                yield
+            yield port.we.eq(0)
+            yield from drive(commands.offer, valid=1, endpoint=0, slot=0)
+            yield from finish_when(commands.put.valid)
+            for _ in range(3):
+                yield
+            yield commands.put.ready.eq(1)
+            yield getattr(commands, answer).eq(1)
+            yield
+            yield commands.put.ready.eq(0)
+            yield from finish_when(commands.offer.ready)
+            yield commands.offer.valid.eq(0)
+            yield
+            if len(drops) == 1:
+                assert sorted(shown) == sorted(
+                    (line, bytes(slot[line * size : line * size + size])) for line in wanted
+                )
+
+    run_simulation(dut, [bench(), watch()])
+    assert drops == [int(answer == "missed"), 1]
+
+
+@pytest.mark.parametrize("data_width, head_cycles", [(64, 5), (128, 4)])
+def test_cycles_to_a_put_and_to_its_verdict(data_width, head_cycles):
+    """`others`: another reader was the last one."""
+    rng, dut = random.Random(1), Joined(data_width)
+    commands = dut.commands
+    port = dut.slots.port
+    size = data_width // 8
+
+    def measure(slot, others, cycles):
+        for line in range(C.SLOT_BYTES // size):
+            yield from drive(
+                port,
+                we=1,
+                be=2**size - 1,
+                adr=line,
+                dat_w=int.from_bytes(slot[line * size : line * size + size], "little"),
+            )
+            yield
+        yield port.we.eq(0)
+        yield dut.slots.readers[0].valid.eq(others)
+        yield
+        yield dut.slots.readers[0].valid.eq(0)
+        yield from drive(commands.offer, valid=1, endpoint=0, slot=0)
+        yield
+        for _ in range(cycles):
+            assert not (yield commands.put.valid)
+            yield
+        assert (yield commands.put.valid)
+        yield commands.put.ready.eq(1)
+        yield commands.taken.eq(1)
+        yield
+        assert not (yield commands.verdict.strobe)
+        yield commands.put.ready.eq(0)
+        yield
+        assert (
+            (yield commands.verdict.strobe)
+            and (yield commands.verdict.taken)
+            and (yield commands.offer.ready)
+        )
+        yield commands.offer.valid.eq(0)
+        yield
+
+    def bench():
+        yield commands.node_id.eq(NODE_ID)
+        yield commands.enable.raw_bits().eq(15)
+        yield commands.expect.ready.eq(1)
+        yield commands.fast.eq(1)
+        for _ in range(3):
+            yield from measure(inline(rng), 1, head_cycles + 1)
+            yield from measure(inline(rng), 0, head_cycles)
+            yield from measure(atomic(rng), 0, head_cycles)
+            yield from measure(flat(rng), 0, head_cycles + 2)
+            # Two blocks, four counts, and their bits: of 9, 1, 1, 1.
+            for opcode in (OPCODE.PUT, OPCODE.GET):
+                yield from measure(walks(rng, opcode), 0, head_cycles + 4 * (2 + 4) + 4 + 1 + 1 + 1)
+
+    run_simulation(dut, bench())
