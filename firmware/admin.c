@@ -5,12 +5,16 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "barrier.h"
-#include "mcp.h"
+#include "admin.h"
+
+#include "command.h"
+#include "queue.h"
+#include "routes.h"
+#include "scout.h"
+#include "trace.h"
 
 static uint32_t region_keys[DIBBER_REGIONS]; /* 0: the entry is empty */
 static uint32_t removing; /* key of the region that was taken out last, until its command ends */
-uint32_t admin_closing;
 
 static RARE bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
 {
@@ -75,7 +79,6 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 		queue_open(QUEUE_COMPLETIONS(index), cq_low, cq_high, cq_entries, vector);
 	}
 	queue_open(QUEUE_EVENTS(index), eq_low, eq_high, eq_entries, vector);
-	barrier_forget(index);
 	command_allow(index);
 	trace(DIBBER_TRACE_OPEN, index, REG_READ_AT(HEAD, index));
 	return DIBBER_STATUS_OK;
@@ -102,73 +105,8 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, uint32_t 
 	/* What comes behind this command is the administrator's, who has to wait. */
 	if (!index)
 		endpoint->close_left = 0;
-	admin_closing |= 1u << index;
+	command_closing |= 1u << index;
 	return DIBBER_STATUS_OK;
-}
-
-/* The engine has a job of what was in this slot, and may keep it for ever. */
-static bool is_abandoned(uint32_t tag)
-{
-	return !transfer_is_free(tag) && transfers[tag].state == TRANSFER_FREE;
-}
-
-/* A command that was not taken ends; false when it must wait for its slot, or there is none. */
-static bool flush(uint32_t index)
-{
-	struct endpoint *endpoint = &endpoints[index];
-	uint32_t tag = command_tag(index);
-	/* Before what is pending: that may be late, and is not wanted without. */
-	bool room = REG_READ(QUEUE_ROOM) >> index & 1;
-
-	if (!endpoint->close_left)
-		return false;
-	if (REG_READ(COMMAND_PENDING) >> index & 1) {
-		uint32_t cookie = COMMAND_WORD(tag, cookie);
-
-		endpoint->close_left--;
-		command_take(index);
-		command_complete(tag, cookie, 0, 0, DIBBER_STATUS_FLUSHED, 0, false);
-		return true;
-	}
-	if (room && !is_abandoned(tag))
-		return false;
-	/* Those that are left end without completions. */
-	endpoint->close_left = 0;
-	return true;
-}
-
-/* Nothing of it is under way any more, nor on its way to its queue; but for the command that closes
- * endpoint 0. */
-static bool is_closed(uint32_t index)
-{
-	return !endpoints[index].close_left && endpoints[index].outstanding == !index &&
-	       !(REG_READ(FAST_BUSY) >> index & 1) && queue_is_idle();
-}
-
-RARE uint32_t admin_close_step(void)
-{
-	uint32_t done = 0;
-
-	for (uint32_t mask = admin_closing; mask && done < MCP_BATCH; mask &= mask - 1) {
-		uint32_t index = lowest_bit(mask);
-		struct endpoint *endpoint = &endpoints[index];
-
-		if (flush(index) || send_close_step(index) || barrier_close_step(index)) {
-			done++;
-		} else if (is_closed(index)) {
-			if (index) {
-				REG_WRITE(COMMAND_SKIP, index);
-				REG_WRITE(QUEUE_CLOSE, QUEUE_COMPLETIONS(index));
-			}
-			endpoint->state = index ? ENDPOINT_CLOSED : ENDPOINT_ADMIN;
-			admin_closing &= ~(1u << index);
-			trace(DIBBER_TRACE_CLOSE, index, REG_READ_AT(HEAD, index));
-			command_complete(endpoint->close_tag, endpoint->close_cookie, 0, 0,
-					 DIBBER_STATUS_OK, 0, endpoint->close_solicit);
-			done++;
-		}
-	}
-	return done;
 }
 
 /* Addresses with this bit are of paged regions: their other high bits are the region's index. */

@@ -7,7 +7,12 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "arrival.h"
+
+#include "flows/fast.h"
+#include "operations.h"
+#include "queue.h"
+#include "trace.h"
 
 static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint32_t key)
 {
@@ -50,7 +55,7 @@ static APART void arrive(void)
 		}
 		REG_WRITE(ARRIVAL_POP, 1);
 		trace(DIBBER_TRACE_ARRIVAL, arrival, value);
-		message_arrived(arrival, value);
+		operations_message(arrival, value);
 		return;
 	}
 	length = REG_READ(ARRIVAL_LENGTH);
@@ -58,7 +63,7 @@ static APART void arrive(void)
 	REG_WRITE(ARRIVAL_POP, 1);
 	trace(DIBBER_TRACE_ARRIVAL, arrival, value);
 	if (FIELD_GET(ARRIVAL, RESPONSE, arrival))
-		get_answered(arrival, value, length);
+		operations_answer(arrival, value, length);
 	else
 		notice(arrival, value, length, key);
 }

@@ -4,7 +4,12 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "atomic.h"
+
+#include "command.h"
+#include "flows/fast.h"
+#include "message.h"
+#include "requests.h"
 
 APART bool atomic_command(uint32_t tag, uint32_t first_word)
 {
@@ -38,7 +43,7 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 	transfer->key = 0;
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
-	message_context(tag);
+	request_context(tag);
 	message_ask(place, tag, DIBBER_MESSAGE_ATOMIC);
 	mcp_shared.commands++;
 	return true;
@@ -46,7 +51,8 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 
 bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word)
 {
-	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_ATOMIC_REPLY, TRANSFER_ATOMIC);
+	uint32_t tag =
+		request_answered_by(node, word, DIBBER_MESSAGE_ATOMIC_REPLY, TRANSFER_ATOMIC);
 	uint32_t status;
 
 	if (tag == MCP_NO_TAG)

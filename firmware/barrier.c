@@ -11,7 +11,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
-#include "mcp.h"
+
+#include "command.h"
+#include "message.h"
 
 struct barrier {
 	uint32_t cookie;

@@ -5,7 +5,13 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "get.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "message.h"
+#include "put.h"
+#include "requests.h"
 
 /* Asking --------------------------------------------------------------------------------------- */
 
@@ -41,26 +47,6 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t leng
 	return get_check_target(tag, first_word >> 20 & 0xf, length);
 }
 
-static void expect(uint32_t context, uint32_t node, bool valid)
-{
-	REG_WRITE(EXPECT_WRITE, FIELD_PUT(EXPECT_WRITE, CONTEXT, context) |
-					FIELD_PUT(EXPECT_WRITE, NODE, node) |
-					FIELD_PUT(EXPECT_WRITE, VALID, valid));
-}
-
-void get_expect(uint32_t tag, uint32_t key)
-{
-	REG_WRITE(EXPECT_KEY, key);
-	expect(transfers[tag].word >> 16, transfers[tag].node, true);
-}
-
-RARE void get_boot(void)
-{
-	/* A former program may have left some. */
-	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++)
-		expect(tag, 0, false);
-}
-
 APART bool get_command(uint32_t tag, uint32_t first_word)
 {
 	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
@@ -89,35 +75,12 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
 	transfer->key = 0;
-	message_context(tag);
+	request_context(tag);
 	/* The answer may not be faster than this. */
-	get_expect(tag, COMMAND_WORD(tag, target.key));
+	request_expect(tag, COMMAND_WORD(tag, target.key));
 	message_ask(place, tag, DIBBER_MESSAGE_GET);
 	mcp_shared.commands++;
 	return true;
-}
-
-void get_forget(uint32_t tag)
-{
-	expect(transfers[tag].word >> 16, transfers[tag].node, false);
-}
-
-void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
-{
-	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
-	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
-	uint32_t tag;
-
-	if (!ready)
-		message_claim(node);
-	tag = message_asked(node, word, ready ? DIBBER_MESSAGE_READY : DIBBER_MESSAGE_GET,
-			    ready ? TRANSFER_RECEIVE : TRANSFER_GET);
-	if (tag == MCP_NO_TAG)
-		message_stray(arrival, word);
-	else if (ready)
-		receive_answered(tag, length);
-	else
-		message_answered(tag, DIBBER_STATUS_OK);
 }
 
 /* Why the other end failed, as this end's program is to be told: what was local there is remote
@@ -161,10 +124,10 @@ static RARE enum dibber_status seen_from_here(uint32_t status)
 RARE bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word)
 {
 	uint32_t status = slot_word(inbox_tag, offsetof(struct dibber_reply, status));
-	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_GET);
+	uint32_t tag = request_answered_by(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_GET);
 
 	if (tag == MCP_NO_TAG) {
-		tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_RECEIVE);
+		tag = request_answered_by(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_RECEIVE);
 		if (tag == MCP_NO_TAG)
 			return false;
 		/* It says how long the message would have been. */
@@ -214,7 +177,7 @@ void get_sent(uint32_t tag)
 	/* Of a peer that began anew nobody is left to be told. */
 	if (transfer->status == DIBBER_STATUS_OK ||
 	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
-		message_free(tag);
+		transfer_free_inbox(tag);
 	else
 		message_failed(tag, 0, transfer->status);
 }

@@ -2,21 +2,29 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "barrier.h"
+#include "main.h"
+
+#include "admin.h"
+#include "arrival.h"
+#include "atomic.h"
+#include "closing.h"
+#include "command.h"
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/flow.h"
 #include "identity.h"
-#include "mcp.h"
-
-struct dibber_mcp_shared mcp_shared __attribute__((section(".shared")));
-
-const uint8_t bit_index[32] = {
-	0,  1,	28, 2,	29, 14, 24, 3, 30, 22, 20, 15, 25, 17, 4,  8,
-	31, 27, 13, 23, 21, 19, 16, 7, 26, 12, 18, 6,  11, 5,  10, 9,
-};
+#include "operations.h"
+#include "queue.h"
+#include "receive.h"
+#include "replay.h"
+#include "restart.h"
+#include "routes.h"
+#include "scout.h"
+#include "send.h"
+#include "trace.h"
 
 _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_shared.handler[0]),
 	       "a handler has its place by its state");
-
-uint32_t mcp_tick;
 
 /*
  * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is
@@ -99,21 +107,21 @@ static RARE void step_waiting(void)
 	if (message_work)
 		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
 	mcp_alive();
-	if (receive_work)
+	if (request_turn_work)
 		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
 	if (barrier_work && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
 	mcp_alive();
-	if (restart_work && queue_flush())
+	if (flow_restart && queue_flush())
 		run(DIBBER_MCP_STATE_ACK, restart_step);
 	mcp_alive();
-	if (send_lost && queue_flush())
+	if (flow_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
 	mcp_alive();
 	if (scout_waiting && queue_flush())
 		run(DIBBER_MCP_STATE_SCOUT, scout_step);
-	if (admin_closing && queue_flush())
-		run(DIBBER_MCP_STATE_COMMAND, admin_close_step);
+	if (command_closing && queue_flush())
+		run(DIBBER_MCP_STATE_COMMAND, closing_step);
 	trace_state(DIBBER_MCP_STATE_IDLE);
 	queue_flush();
 }
@@ -130,16 +138,11 @@ static ALWAYS bool step(uint32_t events)
 		run_alone(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
-	if (message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting |
-	    admin_closing | queue_waiting)
+	if (operations_work() | flow_restart | flow_lost | scout_waiting | command_closing |
+	    queue_waiting)
 		step_waiting();
-	return flow_work | message_work | receive_work | barrier_work | restart_work | send_lost |
-	       scout_waiting | admin_closing | queue_waiting;
-}
-
-RARE void mcp_alive(void)
-{
-	REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+	return flow_work | operations_work() | flow_restart | flow_lost | scout_waiting |
+	       command_closing | queue_waiting;
 }
 
 RARE void mcp_boot(void)
@@ -152,9 +155,7 @@ RARE void mcp_boot(void)
 	queue_boot();
 	command_boot();
 	flow_boot();
-	message_boot();
-	get_boot();
-	receive_boot();
+	request_boot();
 	send_boot();
 	barrier_boot();
 	routes_boot();

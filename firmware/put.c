@@ -4,7 +4,10 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "put.h"
+
+#include "command.h"
+#include "flows/bulk.h"
 
 #define FLAGS                                                                                   \
 	(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE | \

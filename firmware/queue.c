@@ -6,7 +6,7 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "queue.h"
 
 #define WAITING 64 /* posts that can wait, a power of two */
 

@@ -5,7 +5,16 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "replay.h"
+
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/fast.h"
+#include "message.h"
+#include "requests.h"
+#include "routes.h"
+#include "send.h"
+#include "trace.h"
 
 /* Whether a flow waits for acknowledgements of what it is known to have sent. */
 static bool is_lost(uint32_t number)
@@ -173,7 +182,7 @@ RARE uint32_t replay_timer_handler(void)
 		mcp_alive();
 	}
 	done = message_tick(works);
-	if (receive_waiting | send_waiting)
+	if (request_receives | send_waiting)
 		send_tick(REG_READ(LINK));
 	fast_tick(works, sends);
 	routes_tick(now);

@@ -3,43 +3,32 @@
  * of the packet.
  *
  * What had left before that packet may have been executed by the former life: it ends with
- * PEER_RESTARTED. The packet itself and those behind it left once, after the peer had begun anew,
- * and it refused them. So they were not executed, and they go again in a new incarnation. That
- * argument needs first transmissions: a packet that a rewind sent again is before `doubt`, and is
- * treated as one that may have been executed. docs/design.md, section 3, "A target that began
- * anew".
+ * PEER_RESTARTED. The packet itself and those behind it left once, after the peer had
+ * flow_restart_begun anew, and it refused them. So they were not executed, and they go again in a
+ * new incarnation. That argument needs first transmissions: a packet that a rewind sent again is
+ * before `doubt`, and is treated as one that may have been executed. docs/design.md, section 3, "A
+ * target that began anew".
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "restart.h"
+
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/fast.h"
+#include "message.h"
+#include "trace.h"
 
 #define TRIES 8 /* restarts of a flow in a row of which nothing was acknowledged */
 
-uint32_t restart_work;
-
-static uint16_t refused[MCP_FLOWS]; /* PSN */
 static uint8_t tries[MCP_FLOWS];
-static uint32_t begun; /* flows of restart_work whose requests are being ended */
-
-RARE void restart_heard(uint32_t number, uint32_t psn)
-{
-	refused[number] = psn;
-	restart_work |= 1u << number;
-	begun &= ~(1u << number);
-}
-
-RARE void restart_forget(uint32_t number)
-{
-	restart_work &= ~(1u << number) | begun;
-}
-
 /* The first PSN of a flow that was certainly not executed. */
 static uint32_t boundary(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 	uint32_t under_way = flow->next - flow->acked;
-	uint32_t first = (uint16_t)(refused[number] - flow->acked);
+	uint32_t first = (uint16_t)(flow_restart_psn[number] - flow->acked);
 	uint32_t doubt = (uint16_t)(flow->doubt - flow->acked);
 
 	tries[number] = flow->acked == flow->start ? tries[number] + 1 : 0;
@@ -65,12 +54,12 @@ static bool begin(uint32_t number)
 	flow_advance(number);
 	if (number >= MCP_BULK && !bulk_settled(number))
 		return false;
-	/* The end of a failed transfer may have begun a new incarnation. */
-	if (!(restart_work & 1u << number))
+	/* The end of a failed transfer may have flow_restart_begun a new incarnation. */
+	if (!(flow_restart & 1u << number))
 		return true;
 	end = boundary(number);
 	trace(DIBBER_TRACE_RESTARTED, number, end);
-	begun |= 1u << number;
+	flow_restart_begun |= 1u << number;
 	if (number >= MCP_BULK) {
 		bulk_restart(number, end);
 	} else {
@@ -85,17 +74,17 @@ static bool begin(uint32_t number)
 RARE uint32_t restart_step(void)
 {
 	static uint32_t turn;
-	uint32_t number = next_turn(restart_work, turn % MCP_FLOWS);
+	uint32_t number = next_turn(flow_restart, turn % MCP_FLOWS);
 	uint32_t done = 0;
 
 	turn = number + 1;
-	if (!(begun & 1u << number) && !begin(number))
+	if (!(flow_restart_begun & 1u << number) && !begin(number))
 		return 0;
 	if (number < MCP_BULK)
 		done = message_restarted(number, MCP_BATCH);
 	if (done < MCP_BATCH) {
-		restart_work &= ~(1u << number);
-		begun &= ~(1u << number);
+		flow_restart &= ~(1u << number);
+		flow_restart_begun &= ~(1u << number);
 	}
 	return done + 1;
 }

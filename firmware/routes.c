@@ -5,7 +5,14 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "routes.h"
+
+#include "command.h"
+#include "flows/flow.h"
+#include "trace.h"
+
+/* A route's hops are in its lowest four bits. */
+#define HOPS(route) ((route) & 0xf)
 
 static uint32_t known;		    /* a bit for each node that has routes */
 static uint32_t seen[DIBBER_NODES]; /* what it acknowledged last, on both lanes */
@@ -24,6 +31,11 @@ RARE void routes_boot(void)
 {
 	for (uint32_t node = 0; node < DIBBER_NODES; node++)
 		use(node, 0);
+}
+
+RARE bool route_is_possible(uint32_t route)
+{
+	return HOPS(route) <= DIBBER_ROUTE_HOPS;
 }
 
 RARE enum dibber_status routes_set(uint32_t tag)

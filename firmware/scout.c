@@ -5,10 +5,11 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "scout.h"
 
-/* A route's hops are in its lowest four bits. */
-#define HOPS(route) ((route) & 0xf)
+#include "command.h"
+#include "routes.h"
+
 #define TIMEOUT_MAX (1u << 20)
 
 static struct {
@@ -20,11 +21,6 @@ static struct {
 	bool solicit;
 } asked;
 uint32_t scout_waiting;
-
-RARE bool route_is_possible(uint32_t route)
-{
-	return HOPS(route) <= DIBBER_ROUTE_HOPS;
-}
 
 RARE void scout_boot(void)
 {

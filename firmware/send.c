@@ -5,14 +5,21 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "send.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "get.h"
+#include "message.h"
+#include "put.h"
+#include "receive.h"
+#include "requests.h"
 
 #define PROBE_TICKS 16u /* of 50 us, between two probes of nodes that owe a message */
 
 static struct line sends;
 static struct line readies;
 uint32_t send_waiting;
-uint32_t send_lost;
 
 RARE void send_boot(void)
 {
@@ -65,7 +72,7 @@ static RARE void end(uint32_t tag, enum dibber_status status)
 {
 	transfers[tag].key = 0;
 	transfers[tag].status = status;
-	transfer_complete(tag);
+	command_end_transfer(tag);
 }
 
 /* Meeting -------------------------------------------------------------------------------------- */
@@ -122,7 +129,7 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (send_lost & 1u << node)
+	if (flow_lost & 1u << node)
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);
@@ -144,14 +151,14 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
  * before. */
 static RARE void drop_former(struct transfer *transfer)
 {
-	uint32_t context = MCP_CONTEXT_TAG(transfer->cookie);
+	uint32_t context = REQUEST_TAG(transfer->cookie);
 
 	mcp_alive();
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (transfers[tag].node == transfer->node &&
-		    MCP_CONTEXT_TAG(transfers[tag].cookie) == context) {
+		    REQUEST_TAG(transfers[tag].cookie) == context) {
 			leave(&readies, tag);
-			message_free(tag);
+			transfer_free_inbox(tag);
 			return;
 		}
 }
@@ -188,7 +195,7 @@ RARE bool send_unready(uint32_t node, uint32_t word)
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (transfers[tag].node == node && !((transfers[tag].cookie ^ word) & ~0xffu)) {
 			leave(&readies, tag);
-			message_free(tag);
+			transfer_free_inbox(tag);
 			return true;
 		}
 	/* It met a SEND before, which finds that out, or our reply crosses this. */
@@ -204,10 +211,10 @@ void send_ended(uint32_t tag)
 	/* The last packet tells the receiver, if all went well. */
 	if (transfer->status == DIBBER_STATUS_OK ||
 	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
-		message_free(transfer->peer);
+		transfer_free_inbox(transfer->peer);
 	else
 		message_failed(transfer->peer, 0, transfer->status);
-	transfer_complete(tag);
+	command_end_transfer(tag);
 }
 
 static bool waits(uint32_t tag)
@@ -244,10 +251,10 @@ static RARE void lose_readies(void)
 
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = next) {
 		next = transfers[tag].next;
-		if (send_lost & 1u << transfers[tag].node) {
+		if (flow_lost & 1u << transfers[tag].node) {
 			line_remove(&readies, tag, before);
 			send_waiting--;
-			message_free(tag);
+			transfer_free_inbox(tag);
 		} else {
 			before = tag;
 		}
@@ -259,7 +266,7 @@ RARE uint32_t send_lose_step(void)
 	uint32_t done = 0;
 
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
-		if (!(send_lost & 1u << transfers[tag].node))
+		if (!(flow_lost & 1u << transfers[tag].node))
 			continue;
 		mcp_alive();
 		if (!give_up(tag, DIBBER_STATUS_TIMEOUT))
@@ -269,7 +276,7 @@ RARE uint32_t send_lose_step(void)
 			return done;
 	}
 	lose_readies();
-	send_lost = 0;
+	flow_lost = 0;
 	return done + 1;
 }
 
@@ -284,7 +291,7 @@ RARE void send_tick(bool link)
 	if (link && !(++ticks % PROBE_TICKS))
 		receive_probe();
 	if (down > MCP_GIVE_UP) {
-		send_lost = (1u << DIBBER_NODES) - 1;
+		flow_lost = (1u << DIBBER_NODES) - 1;
 		down = 0;
 	}
 }

@@ -2,7 +2,7 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "trace.h"
 
 _Static_assert((DIBBER_TRACE_ENTRIES & (DIBBER_TRACE_ENTRIES - 1)) == 0, "the ring is masked");
 

@@ -4,7 +4,10 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/bulk.h"
+
+#include "flows/ended.h"
+#include "trace.h"
 
 uint32_t bulk_space;
 
@@ -183,7 +186,7 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 	/* One that was abandoned has its completion already; now its slot may be used again. */
 	if (transfer->state == TRANSFER_FREE || transfer->kind == TRANSFER_REPLY) {
 		if (transfer_is_free(tag) && tag >= MCP_INBOX)
-			message_free(tag);
+			transfer_free_inbox(tag);
 		if (tag < MCP_COMMANDS)
 			REG_WRITE(SLOT_FREE,
 				  FIELD_PUT(SLOT_FREE, SLOT, tag % DIBBER_SLOTS) |
@@ -435,7 +438,7 @@ RARE void bulk_expire(uint32_t number)
 		return;
 	}
 	give_up(flow->head, DIBBER_STATUS_TIMEOUT);
-	send_lost |= 1u << (number - MCP_BULK);
+	flow_lost |= 1u << (number - MCP_BULK);
 	flow_incarnate(number);
 	flow_renumber(flow);
 	flow->state = FLOW_OPEN;

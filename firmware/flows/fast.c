@@ -6,7 +6,13 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/fast.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "requests.h"
+#include "trace.h"
 
 _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_ARM_PLACE_PSN_SHIFT &&
 		       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_ARM_PLACE_NODE_SHIFT &&
@@ -84,7 +90,7 @@ static void adopt(uint32_t number, bool asks)
 	transfer->word = cookie;
 	if (FIELD_GET(CLAIM_ENTRY, KIND, entry) == DIBBER_FAST_KIND_ASK) {
 		transfer->busy = asks ? BUSY_ANSWER : BUSY_REQUEST | BUSY_ANSWER;
-		message_adopt(tag, generation);
+		request_adopt(tag, generation);
 	}
 	transfer->cookie = cookie;
 	transfer->key = 0;

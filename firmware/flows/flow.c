@@ -12,7 +12,14 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/flow.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/fast.h"
+#include "trace.h"
+#include "transfer.h"
 
 #define REFUSALS 48 /* more than the gateware's two queues of 16 hold */
 #define EPOCHS	 (DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
@@ -20,6 +27,9 @@
 struct flow flows[MCP_FLOWS];
 uint32_t flow_work;
 uint32_t flow_active;
+uint32_t flow_lost;
+uint32_t flow_restart, flow_restart_begun;
+uint16_t flow_restart_psn[MCP_FLOWS];
 
 static uint32_t served; /* flow that had its turn last */
 
@@ -33,6 +43,13 @@ _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_EXPRESS_FLOW_PSN_SHIF
 	       "a flow's place has one form");
 
 /* Refusals ------------------------------------------------------------------------------------- */
+
+static RARE void restart_heard(uint32_t number, uint32_t psn)
+{
+	flow_restart_psn[number] = psn;
+	flow_restart |= 1u << number;
+	flow_restart_begun &= ~(1u << number);
+}
 
 static RARE void refusal(void)
 {
@@ -114,7 +131,8 @@ void flow_incarnate(uint32_t number)
 	 * since it has none yet; later they might.
 	 */
 	take_refusals();
-	restart_forget(number);
+	/* What restart.c has begun with stays. */
+	flow_restart &= ~(1u << number) | flow_restart_begun;
 }
 
 void flow_renumber(struct flow *flow)

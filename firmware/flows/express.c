@@ -9,7 +9,13 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/express.h"
+
+#include "command.h"
+#include "flows/ended.h"
+#include "flows/fast.h"
+#include "queue.h"
+#include "requests.h"
 
 /*
  * What is under way, by PSN: an inline put as EVENTS showed it and POST_PUT wants it, with its
@@ -327,7 +333,7 @@ static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status r
 RARE void express_expire(uint32_t number)
 {
 	mcp_shared.timeouts += give_up(number, flows[number].next, DIBBER_STATUS_TIMEOUT);
-	send_lost |= 1u << number;
+	flow_lost |= 1u << number;
 }
 
 RARE void express_restart(uint32_t number, uint32_t end)
@@ -366,7 +372,7 @@ static RARE void step_on(uint32_t number)
 		}
 		flow_renumber(flow);
 		open_flow(flow);
-		if (!message_asks(number))
+		if (!request_is_open(number))
 			fast_arm(number);
 	}
 }
@@ -397,9 +403,9 @@ void express_rest(uint32_t number)
 	if (flow->state != FLOW_OPEN)
 		return;
 	if (flow->ended == flow->next) {
-		if ((fast_pauses(number) || fast_rests(number)) && !message_asks(number))
+		if ((fast_pauses(number) || fast_rests(number)) && !request_is_open(number))
 			fast_arm(number);
-	} else if (fast_pauses(number) && !message_asks(number)) {
+	} else if (fast_pauses(number) && !request_is_open(number)) {
 		flow->limit = flow->next;
 		flow->ticks |= MCP_SHUT;
 	}
