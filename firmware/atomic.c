@@ -1,5 +1,6 @@
-/* Atomic operations: the command goes as a message to the other node, whose gateware executes them
- * in the order of their arrival, whatever its program does; the value before comes back as a reply.
+/* Atomic operations: the command goes as a message to the other node. That node's gateware
+ * executes them in the order of arrival, without its control program. The value before comes
+ * back in a reply.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -13,7 +14,7 @@
 
 APART bool atomic_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	uint16_t *place;
@@ -60,7 +61,7 @@ bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word)
 	transfers[tag].length = slot_word(inbox_tag, offsetof(struct dibber_reply, value));
 	transfers[tag].key = slot_word(inbox_tag, offsetof(struct dibber_reply, value) + 4);
 	status = slot_word(inbox_tag, offsetof(struct dibber_reply, status));
-	/* The status is the peer's word, and may be any number. */
+	/* The status comes from the peer and may be any number. */
 	if (status != DIBBER_STATUS_OK && status != DIBBER_STATUS_REMOTE_ALIGNMENT &&
 	    status != DIBBER_STATUS_REMOTE_READ_ERROR &&
 	    (status < DIBBER_STATUS_REMOTE_BAD_KEY || status > DIBBER_STATUS_REMOTE_BAD_HEADER))
@@ -79,7 +80,7 @@ APART uint32_t atomic_handler(void)
 		REG_WRITE(ATOMIC_AGAIN, 1);
 		return 0;
 	}
-	/* In a moment it is armed. */
+	/* The flow will be armed in a moment, and then hardware can reply. */
 	if (flows[node].ticks & MCP_SHUT)
 		return 0;
 	word = REG_READ(ATOMIC_WORD);

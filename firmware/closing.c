@@ -1,5 +1,5 @@
-/* Endpoints that are being closed: commands that were not taken end as FLUSHED, the others end as
- * they would, and ENDPOINT_CLOSE completes behind all of them.
+/* Endpoints that are being closed. Commands that were not taken end as FLUSHED, the others end
+ * as usual. ENDPOINT_CLOSE completes behind all of them.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -10,18 +10,18 @@
 #include "operations.h"
 #include "trace.h"
 
-/* The engine has a job of what was in this slot, and may keep it for ever. */
+/* Whether the engine has a job of the slot's former command, which it may keep for ever. */
 static bool is_abandoned(uint32_t tag)
 {
 	return !transfer_is_free(tag) && transfers[tag].state == TRANSFER_FREE;
 }
 
-/* A command that was not taken ends; false when it must wait for its slot, or there is none. */
+/* End a command that was not taken. False: it must wait for its slot, or there is none. */
 static bool flush(uint32_t index)
 {
 	struct endpoint *endpoint = &endpoints[index];
 	uint32_t tag = command_tag(index);
-	/* Before what is pending: that may be late, and is not wanted without. */
+	/* Read before COMMAND_PENDING, which follows the room with a delay. */
 	bool room = REG_READ(QUEUE_ROOM) >> index & 1;
 
 	if (!endpoint->close_left)
@@ -36,13 +36,13 @@ static bool flush(uint32_t index)
 	}
 	if (room && !is_abandoned(tag))
 		return false;
-	/* Those that are left end without completions. */
+	/* The remaining commands end without completions. */
 	endpoint->close_left = 0;
 	return true;
 }
 
-/* Nothing of it is under way any more, nor on its way to its queue; but for the command that closes
- * endpoint 0. */
+/* Whether nothing of the endpoint is under way, and no completion is on its way to its queue.
+ * Of endpoint 0 the closing command itself is left. */
 static bool is_closed(uint32_t index)
 {
 	return !endpoints[index].close_left && endpoints[index].outstanding == !index &&

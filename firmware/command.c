@@ -1,9 +1,10 @@
-/* Commands: endpoints take turns, and each command goes to who knows its opcode. The gateware shows
- * an endpoint's next command when its slot is free and its completion has room (COMMAND_PENDING).
- * Inline puts in which nothing is wrong come another way (express.c).
+/* Endpoints, and how a command of one is taken and completed. The gateware shows the next
+ * command of an endpoint (COMMAND_PENDING) when its slot is free and its completion queue has
+ * room.
  *
- * A command that cannot go on now (no space in the engine, its flow is being queued again, its
- * fence) stays in its slot, and the next turn tries again: nothing is ever half taken.
+ * A command is taken whole or not at all. If it cannot go on, it stays in its slot and the
+ * next turn tries again. Reasons are: the engine has no space, its flow is being queued again,
+ * or its fence holds.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -22,7 +23,7 @@ uint32_t command_closing;
 RARE void command_boot(void)
 {
 	command_node = REG_READ(NODE_ID);
-	/* What was rung before this program ran is not for it. */
+	/* Commands that were rung before this program started are not for it. */
 	for (uint32_t i = 0; i < DIBBER_ENDPOINTS; i++)
 		REG_WRITE(COMMAND_SKIP, i);
 }

@@ -1,6 +1,6 @@
-/* GET: the command goes as a message to the other node, whose control program sends what it asks
- * for as a job with RESPONSE. The gateware at home lets the answer in by the table of gets under
- * way (EXPECT_*), and its last packet ends the command.
+/* GET: the command goes as a message to the other node. That node's control program sends the
+ * data as a job with RESPONSE. The gateware here lets the answer in by a table (EXPECT_*). The
+ * last packet of the answer ends the command.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -25,7 +25,7 @@ enum dibber_status get_check_target(uint32_t tag, uint32_t levels, uint32_t leng
 	status = put_check_walk(tag, offsetof(struct dibber_command, target), levels, length);
 	if (status != DIBBER_STATUS_OK)
 		return status;
-	/* As for a put; but here the target is at home. */
+	/* As for a put, but here the target is this card. */
 	offset_low = COMMAND_WORD(tag, target.offset);
 	offset_high = slot_word(tag, offsetof(struct dibber_command, target.offset) + 4);
 	if (!levels && length)
@@ -49,7 +49,7 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t leng
 
 APART bool get_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	uint16_t *place;
@@ -76,15 +76,14 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 	transfer->flags = first_word >> 8;
 	transfer->key = 0;
 	request_context(tag);
-	/* The answer may not be faster than this. */
+	/* First, because the answer may come at once. */
 	request_expect(tag, COMMAND_WORD(tag, target.key));
 	message_ask(place, tag, DIBBER_MESSAGE_GET);
 	mcp_shared.commands++;
 	return true;
 }
 
-/* Why the other end failed, as this end's program is to be told: what was local there is remote
- * here. */
+/* The other end's status as this end's program must see it: local there is remote here. */
 static RARE enum dibber_status seen_from_here(uint32_t status)
 {
 	switch (status) {
@@ -148,7 +147,8 @@ void get_asked(uint32_t tag)
 	uint32_t length = COMMAND_WORD(tag, length);
 	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
 
-	/* The asker's program checked it, and then the slot's owner may have written it again. */
+	/* The requester's program checked it, but the slot's owner may have written it again
+	 * since. */
 	if ((first_word & 0xff) == DIBBER_OPCODE_GET)
 		status = check(tag, first_word, length);
 	if (status != DIBBER_STATUS_OK) {
@@ -174,7 +174,7 @@ void get_sent(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	/* Of a peer that began anew nobody is left to be told. */
+	/* A peer that began anew has no request left that could be told. */
 	if (transfer->status == DIBBER_STATUS_OK ||
 	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		transfer_free_inbox(tag);

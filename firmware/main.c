@@ -1,4 +1,4 @@
-/* The event loop: read EVENTS, run the handler of each bit. No interrupts, no waiting. */
+/* The event loop: read EVENTS and run the handler of each bit. No interrupts, no waiting. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -27,9 +27,9 @@ _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_s
 	       "a handler has its place by its state");
 
 /*
- * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is
- * done with all of them. A handler that found nothing to do (a command that cannot go on yet) is
- * not counted.
+ * Run a handler and count its call. STATE shows the handler until the next one runs, or until the
+ * caller sets IDLE. A handler that found nothing to do, such as a command that cannot go on yet,
+ * is not counted.
  */
 static HOT void account(enum dibber_mcp_state state, uint32_t cycles_before,
 			uint32_t instructions_before)
@@ -62,7 +62,7 @@ static ALWAYS void run_alone(enum dibber_mcp_state state, uint32_t (*handler)(vo
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-/* The same for what EVENTS shows of an inline put. */
+/* The same for the inline put that EVENTS shows. */
 static ALWAYS void run_puts(uint32_t events)
 {
 	uint32_t cycles, instructions;
@@ -75,12 +75,13 @@ static ALWAYS void run_puts(uint32_t events)
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-/* All but what `step` looks at itself; above them EVENTS has what it shows of an inline put. */
+/* The event bits that `step` does not look at itself. Above the event bits EVENTS shows an
+ * inline put. */
 #define OTHERS                                          \
 	(((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1) & \
 	 ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
 
-/* A handler starts only when all that it may post has a place (queue.c). */
+/* A handler that posts entries starts only when all that it may post has room (queue.c). */
 static APART void step_others(uint32_t events)
 {
 	mcp_alive();
@@ -100,7 +101,7 @@ static APART void step_others(uint32_t events)
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-/* What no event tells of. */
+/* Work that has no EVENTS bit. */
 static RARE void step_waiting(void)
 {
 	mcp_alive();
@@ -126,8 +127,8 @@ static RARE void step_waiting(void)
 	queue_flush();
 }
 
-/* One turn of the loop; whether there is work that no event tells of. Commands first: a small put
- * waits for nothing else here. */
+/* One turn of the loop. Returns whether there is work that has no EVENTS bit. Commands come
+ * first, so that a small put waits for nothing else. */
 static ALWAYS bool step(uint32_t events)
 {
 	if (express_is_put(events))
@@ -163,7 +164,7 @@ RARE void mcp_boot(void)
 	admin_boot();
 	trace(DIBBER_TRACE_BOOT, MCP_IDENTITY, cpu_cycles());
 	trace_state(DIBBER_MCP_STATE_IDLE);
-	/* Last: whoever sees it may send commands. */
+	/* Last, because a host that sees it may send commands. */
 	REG_WRITE(IDENTITY, MCP_IDENTITY);
 }
 
@@ -173,7 +174,8 @@ void mcp_step(void)
 	step(REG_READ(EVENTS));
 }
 #else
-/* Apart from `main`, which the compiler takes for rare, and all that it calls. */
+/* Not in `main`: the compiler takes `main`, and all that is called from it, for rarely used
+ * code. */
 __attribute__((noreturn)) static HOT void loop(void)
 {
 	bool work = true;

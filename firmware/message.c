@@ -1,7 +1,7 @@
-/* Messages between control programs: requests go from the slot of the command that makes them,
- * replies to atomics from that of the INBOX which the request had, others from a slot of the
- * OUTBOX. What comes from the wire is believed as far as this program's own state confirms it;
- * anything else is counted, traced and dropped.
+/* Messages between control programs. A request goes from the slot of its command. A reply to
+ * an atomic goes from the INBOX slot of the request. Other messages go from a slot of the
+ * OUTBOX. A message from the wire must fit this program's own state. Any other is counted,
+ * traced and dropped.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -13,15 +13,15 @@
 #include "flows/fast.h"
 #include "trace.h"
 
-/* A get may be long, and its answer is not seen before its end: so many bytes a tick are enough. */
+/* A get may be long, and the program sees its answer only at the end. An answer may take one
+ * tick for each so many bytes. */
 #define ANSWER_BYTES 4096u
 
-/* Ticks of 50 us until the node that was asked is told something, and from then on to the next
- * time. */
+/* Ticks of 50 us until the first probe of a node that owes an answer, and between two probes. */
 #define PROBE_FIRST 4u
 #define PROBE_TICKS 16u
 
-static uint32_t lost;	/* a bit for each node of which requests are marked as lost */
+static uint32_t lost;	/* a bit for each node with requests that are marked as lost */
 static uint32_t outbox; /* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
@@ -46,7 +46,7 @@ void message_ask(uint16_t *place, uint32_t tag, enum dibber_message type)
 	request_enter(place, tag);
 }
 
-/* The request has ended, one way or the other. */
+/* The request has ended, whatever the reason. */
 static void finish(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
@@ -88,13 +88,13 @@ void message_answered(uint32_t tag, enum dibber_status status)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	/* Who answers is at work: what else it was asked for has its time again. */
+	/* A node that answers is at work: its other requests get their full time again. */
 	for (uint32_t i = 0; i < REQUEST_ASKS; i++)
 		if (request_asks[transfer->node][i] != MCP_NO_TAG)
 			transfers[request_asks[transfer->node][i]].age = 0;
 	transfer->status = status;
 	transfer->busy &= ~BUSY_ANSWER;
-	/* Until the message is acknowledged its slot may be sent again. */
+	/* The slot is still read until the message is acknowledged. */
 	if (!transfer->busy)
 		finish(tag);
 }
@@ -114,20 +114,20 @@ RARE uint32_t message_tick(uint32_t works)
 			struct transfer *transfer;
 			uint32_t patience = MCP_GIVE_UP;
 
-			/* While its message is not acknowledged, its flow has the clock. */
+			/* While the message is not acknowledged, its flow measures the time. */
 			if (tag == MCP_NO_TAG || (transfers[tag].busy & BUSY_REQUEST))
 				continue;
 			transfer = &transfers[tag];
 			if (transfer->kind == TRANSFER_GET) {
 				patience += transfer->length / ANSWER_BYTES;
-				/* What comes from there may be its answer, or what the engine there
-				 * does before it. */
+				/* Data from there may be the answer, or other work of the
+				 * engine before it. */
 				if (works >> node & 1)
 					transfer->age = 0;
 			}
 			if (++transfer->age <= patience) {
-				/* The node that was asked may have begun anew since, and says so
-				 * only when it is told something. */
+				/* The node may have begun anew. It says so only when something
+				 * arrives there. */
 				if (transfer->age % PROBE_TICKS == PROBE_FIRST)
 					message_probe(node);
 				continue;
@@ -147,8 +147,8 @@ RARE void message_lose(uint32_t node)
 {
 	mcp_alive();
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
-		/* To look through all 256 takes 50 us, which the first transfer to the new life
-		 * would wait. */
+		/* Skip endpoints without commands. A look at all 256 takes 50 us, and the
+		 * first transfer to the new life would wait for that. */
 		if (!endpoints[tag / DIBBER_SLOTS].outstanding) {
 			tag |= DIBBER_SLOTS - 1;
 			continue;
@@ -181,7 +181,7 @@ RARE uint32_t message_restarted(uint32_t node, uint32_t most)
 
 /* Replies -------------------------------------------------------------------------------------- */
 
-/* Whether a message can go to a node from the OUTBOX, and sending what is in its next slot. */
+/* Whether a message can go to a node from the OUTBOX. */
 static bool may_tell(uint32_t node)
 {
 	return ~outbox && express_accepts(node);
@@ -227,15 +227,15 @@ RARE void message_probe(uint32_t node)
 	if (!may_tell(node))
 		return;
 	tag = next_tag();
-	/* Without a notice. Which key and offset a former message left there does not matter for a
-	 * put of no bytes. */
+	/* No notice. A put of no bytes uses neither key nor offset, so old values may stay
+	 * there. */
 	slot_write(tag, offsetof(struct dibber_inline_command, head), DIBBER_OPCODE_PUT_INLINE);
 	transfer_enter(tag, TRANSFER_PROBE, 0, node)->length = 0;
 	take(tag);
 	express_probe(tag);
 }
 
-/* Send the reply to what lies, or lay, in a slot of the inbox; false while it must wait. */
+/* Send the reply to the request of an INBOX slot. */
 APART bool message_reply(uint32_t inbox_tag)
 {
 	struct transfer *from = &transfers[inbox_tag];
@@ -301,7 +301,7 @@ void message_sent(uint32_t tag)
 	probe = transfers[tag].kind == TRANSFER_PROBE;
 	transfer_free(&transfers[tag]);
 	outbox &= ~(1u << (tag - MCP_OUTBOX));
-	/* Its flow may have been the fast path's. */
+	/* The fast path may have had its flow before. */
 	if (probe)
 		express_rest(transfers[tag].node);
 }

@@ -22,7 +22,7 @@
 
 /* Commands ------------------------------------------------------------------------------------- */
 
-/* The administrator's commands, which end at once except ENDPOINT_CLOSE. */
+/* The administrator's commands. All end at once except ENDPOINT_CLOSE and SCOUT. */
 static RARE bool administrate(uint32_t tag, uint32_t first_word)
 {
 	uint32_t cookie = ADMIN_WORD(tag, cookie);
@@ -45,7 +45,7 @@ static RARE bool administrate(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* NOP, the administrator's, and what nobody knows. */
+/* NOP, the administrator's opcodes, and unknown ones. */
 static RARE bool command_other(uint32_t tag, uint32_t first_word)
 {
 	enum dibber_status status = DIBBER_STATUS_OK;
@@ -60,7 +60,7 @@ static RARE bool command_other(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* What is not an endpoint's that is open. */
+/* A command of an endpoint that is not open. */
 static RARE bool command_elsewhere(uint32_t index)
 {
 	uint32_t tag = command_tag(index);
@@ -78,7 +78,7 @@ static RARE bool command_elsewhere(uint32_t index)
 	return command_other(tag, first_word);
 }
 
-/* Whether commands of an endpoint that were taken, by whomever, have not ended. */
+/* Whether the endpoint has commands that have not ended, of this program or the fast path. */
 static RARE bool has_outstanding(uint32_t index)
 {
 	return endpoints[index].outstanding || REG_READ(FAST_BUSY) >> index & 1;
@@ -114,7 +114,7 @@ static APART bool command_next(uint32_t index)
 	}
 }
 
-/* Those that are pending, in turn. */
+/* The pending endpoints, in turn. */
 static APART uint32_t take_in_turn(uint32_t pending)
 {
 	uint32_t index = command_served, held = 0, done = 0;
@@ -131,7 +131,7 @@ static APART uint32_t take_in_turn(uint32_t pending)
 			held |= bit;
 		pending = REG_READ(COMMAND_PENDING) & ~held;
 	}
-	/* Whoever was stopped by this is not command_served without a look at that any more. */
+	/* If the command closed its own endpoint, the short way below must not serve it again. */
 	command_served = index;
 	command_served_bit = command_allowed & 1u << index;
 	return done;
@@ -141,7 +141,7 @@ APART uint32_t command_handler(void)
 {
 	uint32_t pending = REG_READ(COMMAND_PENDING);
 
-	/* Usually the endpoint that was command_served last is the only one. */
+	/* Usually the endpoint of the last turn is the only one. */
 	return pending && pending == command_served_bit ? command_next(command_served)
 							: take_in_turn(pending);
 }
@@ -169,7 +169,7 @@ void transfer_ended(uint32_t tag)
 
 /* Requests in the INBOX ------------------------------------------------------------------------ */
 
-/* What could not go on when it came: answers to gets and receives, and replies. */
+/* What had to wait when it came: answers to gets and receives, and replies. */
 static bool go_on(uint32_t tag)
 {
 	switch (transfers[tag].kind) {
@@ -199,7 +199,7 @@ RARE uint32_t message_handler(void)
 
 /* Arrival -------------------------------------------------------------------------------------- */
 
-/* A request of another node: its place is that of its slot in the inbox. */
+/* Enter a request of another node. Its tag is that of its slot in the INBOX. */
 static ALWAYS bool let_in(uint32_t node, uint32_t tag, uint32_t word)
 {
 	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
@@ -252,7 +252,7 @@ void operations_message(uint32_t arrival, uint32_t word)
 	}
 	if (!known)
 		message_stray(arrival, word);
-	/* A slot that has a request in it is freed at that one's end. */
+	/* A slot with a request in it is freed when the request ends. */
 	if (transfer_is_free(tag))
 		REG_WRITE(INBOX_FREE, slot);
 }

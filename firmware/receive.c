@@ -1,7 +1,6 @@
-/* RECEIVE: a get whose source the other node chooses. Its command goes there as READY, and the
- * answer comes when a SEND meets it (send.c). It waits as long as that takes, so how many of one
- * node lie in the inbox of another is counted apart; those beyond wait here, and keep nothing else
- * from going on.
+/* RECEIVE: a get whose source the other node chooses. The command goes to that node as READY.
+ * The answer comes when a SEND there meets it (send.c), which may take any time. So READYs
+ * have a credit of their own. RECEIVEs above the credit wait here, and stop nothing else.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -15,19 +14,20 @@
 #include "message.h"
 #include "requests.h"
 
-#define READIES 8 /* READYs at a node */
+#define READIES 8 /* READYs of this card that lie at one node */
 
 static void ask(uint32_t tag)
 {
 	request_readies[transfers[tag].node]++;
 	transfers[tag].busy = BUSY_REQUEST | BUSY_ANSWER;
 	request_context(tag);
-	/* The message may not be faster than this. */
+	/* First, because the message may come at once. */
 	request_expect(tag, COMMAND_WORD(tag, target.key));
 	message_request(tag, DIBBER_MESSAGE_READY);
 }
 
-/* Those of one node in the order in which they came; one that must wait keeps no other node's. */
+/* RECEIVEs of one node go in the order in which they came. One that must wait does not stop
+ * those of other nodes. */
 APART uint32_t receive_handler(void)
 {
 	uint32_t blocked = 0, before = MCP_NO_TAG, done = 0;
@@ -59,7 +59,7 @@ APART uint32_t receive_handler(void)
 
 APART bool receive_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	enum dibber_status status;
@@ -96,7 +96,7 @@ APART bool receive_command(uint32_t tag, uint32_t first_word)
 
 void receive_answered(uint32_t tag, uint32_t length)
 {
-	/* More than that was not let in, whatever the other end says. */
+	/* The gateware let no more in than was asked for, whatever the other end says. */
 	if (length > transfers[tag].length) {
 		message_answered(tag, DIBBER_STATUS_REMOTE_BAD_HEADER);
 		return;
@@ -122,7 +122,7 @@ static RARE void leave_turn(uint32_t tag, enum dibber_status status)
 		before = t;
 	line_remove(&request_turn, tag, before);
 	request_receives--;
-	/* It may have kept others of its node. */
+	/* It may have stopped others of its node. */
 	request_turn_work = 1;
 	transfers[tag].busy = 0;
 	transfers[tag].status = status;
@@ -137,10 +137,10 @@ RARE bool receive_cancel(uint32_t tag, enum dibber_status status)
 		leave_turn(tag, status);
 		return true;
 	}
-	/* Its flow either has it acknowledged or gives it up. */
+	/* Its flow will either see the acknowledgement or give it up. */
 	if (transfer->busy & BUSY_REQUEST)
 		return false;
-	/* A node that is lost need not hear of it, but should if it can. */
+	/* A lost node need not hear of it, but is told if a message can go. */
 	if (!message_tell(transfer->node,
 			  (transfer->word & ~0xffu) | DIBBER_MESSAGE_READY_CANCEL) &&
 	    status == DIBBER_STATUS_FLUSHED)

@@ -1,13 +1,13 @@
-/* A peer that began anew: its card was reset or had no power, or it got another control program.
- * Its gateware refuses the packets of a flow that it does not hold, with PEER_RESTARTED and the PSN
- * of the packet.
+/* A peer that began anew: its card was reset, had no power, or got another control program.
+ * Its gateware does not hold the flow any more. It refuses a packet with PEER_RESTARTED and
+ * the packet's PSN.
  *
- * What had left before that packet may have been executed by the former life: it ends with
- * PEER_RESTARTED. The packet itself and those behind it left once, after the peer had
- * flow_restart_begun anew, and it refused them. So they were not executed, and they go again in a
- * new incarnation. That argument needs first transmissions: a packet that a rewind sent again is
- * before `doubt`, and is treated as one that may have been executed. docs/design.md, section 3, "A
- * target that began anew".
+ * The peer's former life may have executed packets before that PSN: they end with
+ * PEER_RESTARTED. The packet itself, and those behind it, were sent once, after the peer had
+ * begun anew, and it refused them. So they were not executed, and they go again in a new
+ * incarnation. This holds only for packets that were sent once. A packet that a rewind sent
+ * again is before `doubt`, and counts as one that may have been executed. See docs/design.md,
+ * section 3, "A target that began anew".
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -20,9 +20,10 @@
 #include "message.h"
 #include "trace.h"
 
-#define TRIES 8 /* restarts of a flow in a row of which nothing was acknowledged */
+#define TRIES 8 /* restarts of a flow in a row in which nothing was acknowledged */
 
 static uint8_t tries[MCP_FLOWS];
+
 /* The first PSN of a flow that was certainly not executed. */
 static uint32_t boundary(uint32_t number)
 {
@@ -43,7 +44,7 @@ static uint32_t boundary(uint32_t number)
 	return flow->acked + first;
 }
 
-/* A flow starts anew; false while it must wait. */
+/* Begin a flow anew; false while it must wait. */
 static bool begin(uint32_t number)
 {
 	uint32_t end;
@@ -54,7 +55,7 @@ static bool begin(uint32_t number)
 	flow_advance(number);
 	if (number >= MCP_BULK && !bulk_settled(number))
 		return false;
-	/* The end of a failed transfer may have flow_restart_begun a new incarnation. */
+	/* The end of a failed transfer may have begun a new incarnation. */
 	if (!(flow_restart & 1u << number))
 		return true;
 	end = boundary(number);
@@ -70,7 +71,7 @@ static bool begin(uint32_t number)
 	return true;
 }
 
-/* One flow at a time. Those that must wait for the end of a job let the others have their turn. */
+/* One flow at a time. A flow that waits for the end of a job lets the others have their turn. */
 RARE uint32_t restart_step(void)
 {
 	static uint32_t turn;

@@ -1,6 +1,6 @@
-/* SEND: it meets the oldest READY, which is a RECEIVE of another node that waits in a slot of the
- * inbox (receive.c), and becomes a job: the source's walk is the SEND's, the target's that of the
- * READY. Whoever comes first waits, in its slot, and nothing waits for it.
+/* SEND: it meets the oldest matching READY, and becomes a job. A READY is a RECEIVE of another
+ * node that waits in a slot of the INBOX (receive.c). The job reads by the SEND's walk and
+ * writes by the READY's. The first of the two waits in its slot, and nothing waits for it.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -27,13 +27,13 @@ RARE void send_boot(void)
 	line_clear(&readies);
 }
 
-/* Who fits whom. */
+/* Node and endpoints that a SEND and a READY must have in common. */
 static uint32_t pair(uint32_t node, uint32_t sender, uint32_t receiver)
 {
 	return node | sender << 8 | receiver << 16;
 }
 
-/* The oldest that fits, taken out of its line; MCP_NO_TAG: there is none. */
+/* Take the oldest match out of its line. MCP_NO_TAG: there is none. */
 static uint32_t take_oldest(struct line *line, uint32_t key)
 {
 	uint32_t before = MCP_NO_TAG;
@@ -67,7 +67,7 @@ static RARE void leave(struct line *line, uint32_t tag)
 	send_waiting--;
 }
 
-/* A SEND that has met no READY ends. */
+/* End a SEND that has met no READY. */
 static RARE void end(uint32_t tag, enum dibber_status status)
 {
 	transfers[tag].key = 0;
@@ -106,7 +106,7 @@ static void meet(uint32_t tag, uint32_t ready_tag)
 
 APART bool send_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	uint32_t levels = first_word >> 16 & 0xff;
 	uint32_t receiver = first_word >> 24;
@@ -147,8 +147,8 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* A slot of another node has one RECEIVE: a READY of the same slot is of a life that the node had
- * before. */
+/* A slot of another node has one RECEIVE. An older READY of the same slot is from a former
+ * life of that node. */
 static RARE void drop_former(struct transfer *transfer)
 {
 	uint32_t context = REQUEST_TAG(transfer->cookie);
@@ -171,8 +171,8 @@ void send_ready(uint32_t ready_tag)
 	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
 	uint32_t tag;
 
-	/* The receiver's program checked it, and then the slot's owner may have written it again.
-	 */
+	/* The receiver's program checked it, but the slot's owner may have written it again
+	 * since. */
 	if ((first_word & 0xff) == DIBBER_OPCODE_RECEIVE)
 		status = get_check_target(ready_tag, first_word >> 20 & 0xf, length);
 	if (status != DIBBER_STATUS_OK) {
@@ -198,7 +198,8 @@ RARE bool send_unready(uint32_t node, uint32_t word)
 			transfer_free_inbox(tag);
 			return true;
 		}
-	/* It met a SEND before, which finds that out, or our reply crosses this. */
+	/* It has met a SEND, which will find the cancellation, or our reply crosses this
+	 * message. */
 	return node < DIBBER_NODES;
 }
 
@@ -208,7 +209,7 @@ void send_ended(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	/* The last packet tells the receiver, if all went well. */
+	/* If all went well, the last packet tells the receiver. */
 	if (transfer->status == DIBBER_STATUS_OK ||
 	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
 		transfer_free_inbox(transfer->peer);
@@ -222,7 +223,7 @@ static bool waits(uint32_t tag)
 	return transfers[tag].kind == TRANSFER_SEND && transfers[tag].peer == MCP_NO_TAG;
 }
 
-/* End what waits at this tag, for whatever reason; false when there is nothing, or it must wait. */
+/* End what waits with this tag. False: nothing waits, or it must wait longer. */
 static bool give_up(uint32_t tag, enum dibber_status status)
 {
 	if (transfers[tag].kind == TRANSFER_RECEIVE)
@@ -244,7 +245,7 @@ RARE bool send_close_step(uint32_t endpoint)
 	return false;
 }
 
-/* READYs of nodes that are lost: nobody waits for their messages. */
+/* Drop READYs of nodes that are lost: their messages are not waited for any more. */
 static RARE void lose_readies(void)
 {
 	uint32_t before = MCP_NO_TAG, next;
@@ -280,7 +281,7 @@ RARE uint32_t send_lose_step(void)
 	return done + 1;
 }
 
-/* While nothing is under way, only the link tells that nobody is there. */
+/* While nothing is under way, only the link shows that the other node cannot be reached. */
 RARE void send_tick(bool link)
 {
 	static uint32_t down;

@@ -1,6 +1,6 @@
-/* The table of what was sent from a slot and has not ended. A tag belongs to one slot, so that
- * finding a place never fails and the tag in JOB_DONE is the index. What happens to a transfer
- * while it has PSNs is its lane's affair (bulk.c, express.c).
+/* The table of transfers: what was sent from a slot and has not ended. A tag belongs to one
+ * slot. So a transfer always has an entry, and the tag in JOB_DONE is its index. The lanes
+ * (flows/) handle a transfer while it has PSNs.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -34,8 +34,8 @@ void line_remove(struct line *line, uint32_t tag, uint32_t before)
 void transfer_free_inbox(uint32_t tag)
 {
 	transfer_free(&transfers[tag]);
-	/* Not while the engine has its job: the slot's next get may be the fast path's, and its job
-	 * must be the only one. */
+	/* The slot stays reserved while the engine has its job. The slot's next get may be the
+	 * fast path's, and that needs its job to be the only one. */
 	if (transfer_is_free(tag))
 		REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
 }
