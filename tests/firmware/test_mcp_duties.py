@@ -157,8 +157,8 @@ CASES = [
     ),
     (
         "scattering",
-        "get.c",
-        "get_expect",
+        "requests.c",
+        "request_expect",
         None,
         test_mcp_messages.test_what_is_expected_is_entered_before_the_message_is_queued,
         {},
