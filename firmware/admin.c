@@ -1,16 +1,21 @@
-/* The administrator's commands: who has an endpoint, and which memory may be reached. They come
- * only through endpoint 0, whose pages the owner of the card keeps to itself. Opened, endpoint 0 is
- * an endpoint like the others besides, with the administrator's completion queue.
+/* The administrator's commands: opening and closing endpoints, and the table of memory
+ * regions. They come only through endpoint 0, whose pages the card's owner keeps to itself.
+ * Once opened, endpoint 0 is an endpoint like the others as well, with the administrator's
+ * completion queue.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "barrier.h"
-#include "mcp.h"
+#include "admin.h"
+
+#include "command.h"
+#include "queue.h"
+#include "routes.h"
+#include "scout.h"
+#include "trace.h"
 
 static uint32_t region_keys[DIBBER_REGIONS]; /* 0: the entry is empty */
-static uint32_t removing; /* key of the region that was taken out last, until its command ends */
-uint32_t admin_closing;
+static uint32_t removing; /* key of the region being removed, until its command ends */
 
 static RARE bool queue_is_possible(uint32_t base_low, uint32_t base_high, uint32_t entries)
 {
@@ -54,7 +59,7 @@ RARE void admin_boot(void)
 
 static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 {
-	uint32_t vector = ADMIN_WORD(tag, vector); /* with page above it */
+	uint32_t vector = ADMIN_WORD(tag, vector); /* with `page` in the upper half */
 	uint32_t cq_low = ADMIN_WORD(tag, cq_base);
 	uint32_t cq_high = slot_word(tag, offsetof(struct dibber_admin_command, cq_base) + 4);
 	uint32_t eq_low = ADMIN_WORD(tag, eq_base);
@@ -70,12 +75,11 @@ static enum dibber_status endpoint_open(uint32_t tag, uint32_t index)
 		return DIBBER_STATUS_IN_USE;
 
 	if (index) {
-		/* Commands that were rung while nobody had it are not this owner's. */
+		/* Commands that were rung while the endpoint was closed are not this owner's. */
 		REG_WRITE(COMMAND_SKIP, index);
 		queue_open(QUEUE_COMPLETIONS(index), cq_low, cq_high, cq_entries, vector);
 	}
 	queue_open(QUEUE_EVENTS(index), eq_low, eq_high, eq_entries, vector);
-	barrier_forget(index);
 	command_allow(index);
 	trace(DIBBER_TRACE_OPEN, index, REG_READ_AT(HEAD, index));
 	return DIBBER_STATUS_OK;
@@ -88,97 +92,33 @@ static enum dibber_status endpoint_close(uint32_t tag, uint32_t index, uint32_t 
 
 	if (endpoints[index].state != ENDPOINT_OPENED)
 		return DIBBER_STATUS_BAD_ARGUMENT;
-	/* First: HEAD stands still then. */
+	/* First, because HEAD stands still from then on. */
 	command_stop(index);
 	REG_WRITE(QUEUE_CLOSE, QUEUE_EVENTS(index));
 	endpoint = &endpoints[index];
 	endpoint->close_tag = tag;
 	endpoint->close_cookie = ADMIN_WORD(tag, cookie);
-	endpoint->close_solicit = flags; /* SOLICIT alone */
+	endpoint->close_solicit = flags; /* SOLICIT is the only one */
 
-	/* No more can wait than there are slots: who rang for more overwrote the older. */
+	/* No more can wait than there are slots. If more were rung, they overwrote older ones. */
 	waiting = REG_READ_AT(PRODUCER, index) - REG_READ_AT(HEAD, index);
 	endpoint->close_left = waiting < DIBBER_SLOTS ? waiting : DIBBER_SLOTS;
-	/* What comes behind this command is the administrator's, who has to wait. */
+	/* Commands behind this one are the administrator's and have to wait. */
 	if (!index)
 		endpoint->close_left = 0;
-	admin_closing |= 1u << index;
+	command_closing |= 1u << index;
 	return DIBBER_STATUS_OK;
 }
 
-/* The engine has a job of what was in this slot, and may keep it for ever. */
-static bool is_abandoned(uint32_t tag)
-{
-	return !transfer_is_free(tag) && transfers[tag].state == TRANSFER_FREE;
-}
-
-/* A command that was not taken ends; false when it must wait for its slot, or there is none. */
-static bool flush(uint32_t index)
-{
-	struct endpoint *endpoint = &endpoints[index];
-	uint32_t tag = command_tag(index);
-	/* Before what is pending: that may be late, and is not wanted without. */
-	bool room = REG_READ(QUEUE_ROOM) >> index & 1;
-
-	if (!endpoint->close_left)
-		return false;
-	if (REG_READ(COMMAND_PENDING) >> index & 1) {
-		uint32_t cookie = COMMAND_WORD(tag, cookie);
-
-		endpoint->close_left--;
-		command_take(index);
-		command_complete(tag, cookie, 0, 0, DIBBER_STATUS_FLUSHED, 0, false);
-		return true;
-	}
-	if (room && !is_abandoned(tag))
-		return false;
-	/* Those that are left end without completions. */
-	endpoint->close_left = 0;
-	return true;
-}
-
-/* Nothing of it is under way any more, nor on its way to its queue; but for the command that closes
- * endpoint 0. */
-static bool is_closed(uint32_t index)
-{
-	return !endpoints[index].close_left && endpoints[index].outstanding == !index &&
-	       !(REG_READ(FAST_BUSY) >> index & 1) && queue_is_idle();
-}
-
-RARE uint32_t admin_close_step(void)
-{
-	uint32_t done = 0;
-
-	for (uint32_t mask = admin_closing; mask && done < MCP_BATCH; mask &= mask - 1) {
-		uint32_t index = lowest_bit(mask);
-		struct endpoint *endpoint = &endpoints[index];
-
-		if (flush(index) || send_close_step(index) || barrier_close_step(index)) {
-			done++;
-		} else if (is_closed(index)) {
-			if (index) {
-				REG_WRITE(COMMAND_SKIP, index);
-				REG_WRITE(QUEUE_CLOSE, QUEUE_COMPLETIONS(index));
-			}
-			endpoint->state = index ? ENDPOINT_CLOSED : ENDPOINT_ADMIN;
-			admin_closing &= ~(1u << index);
-			trace(DIBBER_TRACE_CLOSE, index, REG_READ_AT(HEAD, index));
-			command_complete(endpoint->close_tag, endpoint->close_cookie, 0, 0,
-					 DIBBER_STATUS_OK, 0, endpoint->close_solicit);
-			done++;
-		}
-	}
-	return done;
-}
-
-/* Addresses with this bit are of paged regions: their other high bits are the region's index. */
+/* An address with this bit is in a paged region. Its other high bits are the region's index. */
 #define PAGED_BIT   63
 #define PAGED_INDEX 57
 
-/* A page table is read by whole lines. */
+/* The gateware reads a page table by whole lines. */
 #define TABLE_LINE 64
 
-/* Whether a region of so many bytes can lie in pages; 0 for `page`: in one piece, at `base`. */
+/* Whether a region of `length` bytes can lie in pages of 2^`page` bytes. With `page` 0 it lies
+ * in one piece at `base`. */
 static bool region_is_possible(uint64_t base, uint64_t length, uint32_t page, uint32_t first)
 {
 	uint64_t end, number;
@@ -190,7 +130,7 @@ static bool region_is_possible(uint64_t base, uint64_t length, uint32_t page, ui
 	if (page < 12 || page > 30 || first >> page || base % TABLE_LINE)
 		return false;
 	end = first + (length - 1);
-	/* `end >> page`, which the compiler calls a library for. */
+	/* This is `end >> page`, written so that the compiler does not call a library. */
 	number = (uint64_t)((uint32_t)(end >> 32) >> page) << 32 |
 		 ((uint32_t)(end >> 32) << (32 - page) | (uint32_t)end >> page);
 	return base + (number * sizeof(uint64_t) | (TABLE_LINE - 1)) >= base;
@@ -213,8 +153,8 @@ static enum dibber_status region_add(uint32_t tag, uint32_t owner, uint32_t righ
 				(uint64_t)length_high << 32 | length_low, page, first))
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	REG_WRITE(REGION_KEY, key);
-	/* A peer may still hold a key that was given before. The gateware counts keys, because only
-	 * power reaches it. */
+	/* A peer may still hold a key that was given before. The gateware counts keys, because
+	 * only a loss of power resets it. */
 	if (region_keys[index] || !REG_READ(REGION_FRESH))
 		return DIBBER_STATUS_IN_USE;
 
@@ -241,7 +181,7 @@ static bool region_is_known(uint32_t key)
 	return key && region_keys[key % DIBBER_REGIONS] == key;
 }
 
-/* The region is out of the table, and all has left the engines that had found it there. */
+/* The region is out of the table, and the engines have finished all that had found it there. */
 static enum dibber_status region_remove(uint32_t tag)
 {
 	uint32_t key = ADMIN_WORD(tag, key);
@@ -280,7 +220,7 @@ RARE bool admin_command(uint32_t tag, uint32_t first_word, enum dibber_status *s
 		*status = DIBBER_STATUS_BAD_FLAGS;
 		return true;
 	}
-	/* Those of the first three name an endpoint. */
+	/* The first three opcodes name an endpoint. */
 	if ((first_word & 0xff) <= DIBBER_OPCODE_REGION_ADD && endpoint >= REG_READ(ENDPOINTS)) {
 		*status = DIBBER_STATUS_BAD_ARGUMENT;
 		return true;

@@ -1,13 +1,18 @@
-/* What the wire brought: messages and the ends of answers go to who waits for them.
+/* What the wire brought: messages and ends of answers go to operations.c.
  *
- * Interrupts on arrival. A notice from the wire becomes an entry of the target endpoint's event
- * queue and, if it asks for one, an interrupt. Its data was handed to the PHY before it came
- * here.
+ * Interrupts on arrival: a notice from the wire becomes an entry of the target endpoint's
+ * event queue and, if it asks for one, an interrupt. The gateware handed the notice's data to
+ * the PHY before the notice came here.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "arrival.h"
+
+#include "flows/fast.h"
+#include "operations.h"
+#include "queue.h"
+#include "trace.h"
 
 static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint32_t key)
 {
@@ -16,8 +21,8 @@ static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint
 			FIELD_PUT(POST_WHAT, KIND, DIBBER_ENTRY_NOTICE) |
 			FIELD_PUT(POST_WHAT, STATUS, DIBBER_STATUS_OK);
 
-	/* What is for nobody is lost at the administrator's queue, which is never open, and counted
-	 * there. */
+	/* A notice for an endpoint that does not exist goes to endpoint 0. If that queue is
+	 * not open, the gateware counts it as lost. */
 	if (endpoint >= DIBBER_ENDPOINTS)
 		endpoint = 0;
 	queue_post(value, length, what, key,
@@ -26,7 +31,7 @@ static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint
 				     FIELD_GET(ARRIVAL, INTERRUPT, arrival)));
 }
 
-/* A get that hardware may answer. */
+/* Whether it is a get that hardware may still answer. */
 static ALWAYS bool is_theirs(uint32_t arrival, uint32_t word)
 {
 	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
@@ -35,8 +40,8 @@ static ALWAYS bool is_theirs(uint32_t arrival, uint32_t word)
 	       fast_wants(MCP_BULK + node, FIELD_GET(ARRIVAL, AGAIN, arrival));
 }
 
-/* A function of its own: it is seldom that two have come together, and what a loop keeps in
- * registers it would save for nothing. */
+/* A function of its own: two arrivals seldom come together, so the registers that a loop would
+ * save cost more than the call. */
 static APART void arrive(void)
 {
 	uint32_t arrival = REG_READ(ARRIVAL);
@@ -50,7 +55,7 @@ static APART void arrive(void)
 		}
 		REG_WRITE(ARRIVAL_POP, 1);
 		trace(DIBBER_TRACE_ARRIVAL, arrival, value);
-		message_arrived(arrival, value);
+		operations_message(arrival, value);
 		return;
 	}
 	length = REG_READ(ARRIVAL_LENGTH);
@@ -58,7 +63,7 @@ static APART void arrive(void)
 	REG_WRITE(ARRIVAL_POP, 1);
 	trace(DIBBER_TRACE_ARRIVAL, arrival, value);
 	if (FIELD_GET(ARRIVAL, RESPONSE, arrival))
-		get_answered(arrival, value, length);
+		operations_answer(arrival, value, length);
 	else
 		notice(arrival, value, length, key);
 }

@@ -1,4 +1,6 @@
-/* What start.S and mcp.ld need of the interface: compiled to assembly, whose -> lines are kept. */
+/* Values that start.S and mcp.ld need from the interface. This is compiled to assembly, of
+ * which the lines with -> are kept.
+ */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -13,8 +15,7 @@ void asm_offsets(void)
 {
 	DEFINE(SHARED_BYTES, sizeof(struct dibber_mcp_shared));
 	DEFINE(SHARED_ADDRESS, MCP_SRAM_BYTES - DIBBER_SHARED_FROM_END);
-	DEFINE(IMAGE_LIMIT,
-	       MCP_SRAM_BYTES == DIBBER_SRAM_SCARCE ? DIBBER_IMAGE_SCARCE : MCP_SRAM_BYTES / 2);
+	DEFINE(IMAGE_LIMIT, MCP_IMAGE_LIMIT);
 	DEFINE(SHARED_IMAGE, offsetof(struct dibber_mcp_shared, image_bytes));
 	DEFINE(TRAP_OFFSET, offsetof(struct dibber_mcp_shared, trap));
 	DEFINE(TRAP_CAUSE, offsetof(struct dibber_mcp_trap, cause));

@@ -1,14 +1,20 @@
-/* Atomic operations: the command goes as a message to the other node, whose gateware executes them
- * in the order of their arrival, whatever its program does; the value before comes back as a reply.
+/* Atomic operations: the command goes as a message to the other node. That node's gateware
+ * executes them in the order of arrival, without its control program. The value before comes
+ * back in a reply.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "atomic.h"
+
+#include "command.h"
+#include "flows/fast.h"
+#include "message.h"
+#include "requests.h"
 
 APART bool atomic_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	uint16_t *place;
@@ -38,7 +44,7 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 	transfer->key = 0;
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
-	message_context(tag);
+	request_context(tag);
 	message_ask(place, tag, DIBBER_MESSAGE_ATOMIC);
 	mcp_shared.commands++;
 	return true;
@@ -46,7 +52,8 @@ APART bool atomic_command(uint32_t tag, uint32_t first_word)
 
 bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word)
 {
-	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_ATOMIC_REPLY, TRANSFER_ATOMIC);
+	uint32_t tag =
+		request_answered_by(node, word, DIBBER_MESSAGE_ATOMIC_REPLY, TRANSFER_ATOMIC);
 	uint32_t status;
 
 	if (tag == MCP_NO_TAG)
@@ -54,7 +61,7 @@ bool atomic_replied(uint32_t node, uint32_t inbox_tag, uint32_t word)
 	transfers[tag].length = slot_word(inbox_tag, offsetof(struct dibber_reply, value));
 	transfers[tag].key = slot_word(inbox_tag, offsetof(struct dibber_reply, value) + 4);
 	status = slot_word(inbox_tag, offsetof(struct dibber_reply, status));
-	/* The status is the peer's word, and may be any number. */
+	/* The status comes from the peer and may be any number. */
 	if (status != DIBBER_STATUS_OK && status != DIBBER_STATUS_REMOTE_ALIGNMENT &&
 	    status != DIBBER_STATUS_REMOTE_READ_ERROR &&
 	    (status < DIBBER_STATUS_REMOTE_BAD_KEY || status > DIBBER_STATUS_REMOTE_BAD_HEADER))
@@ -73,7 +80,7 @@ APART uint32_t atomic_handler(void)
 		REG_WRITE(ATOMIC_AGAIN, 1);
 		return 0;
 	}
-	/* In a moment it is armed. */
+	/* The flow will be armed in a moment, and then hardware can reply. */
 	if (flows[node].ticks & MCP_SHUT)
 		return 0;
 	word = REG_READ(ATOMIC_WORD);

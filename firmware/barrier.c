@@ -1,27 +1,29 @@
-/* BARRIER: an operation in firmware alone, as README.md tells how to add one. No gateware, no
- * library and no other file of the interface knows it; programs submit its slot as it is
- * (dib_submit).
+/* BARRIER: an operation in firmware alone, the example of README.md, "How to add an opcode".
+ * Gateware, library and interface do not know it; a program submits its slot with
+ * dib_submit().
  *
- * Endpoints of the same number on a set of nodes enter, and each command completes when all of them
- * have. Whoever enters tells the others. The messages of one node come in order, and it cannot
- * enter the next barrier before this one is over for it, so that of each node no more than two are
- * ever counted.
+ * Endpoints of the same number on a set of nodes enter, and each command completes when all
+ * have entered. An endpoint that enters sends a message to each other node. Messages of one
+ * node come in order. A node cannot enter the next barrier before this one is over for it, so
+ * at most two messages of a node are counted.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "barrier.h"
-#include "mcp.h"
+
+#include "command.h"
+#include "message.h"
 
 struct barrier {
 	uint32_t cookie;
-	uint32_t began;	 /* card's clock */
-	uint32_t limit;	 /* its cycles; 0: none */
-	uint16_t nodes;	 /* the others; 0: nobody waits here */
-	uint16_t untold; /* of these, who has not been told yet */
+	uint32_t began;	 /* card's clock when it was taken */
+	uint32_t limit;	 /* cycles after that; 0: no limit */
+	uint16_t nodes;	 /* the other nodes; 0: no barrier is under way */
+	uint16_t untold; /* those of them that were not told yet */
 	uint8_t tag;
 	bool solicit;
-	uint8_t came[DIBBER_NODES]; /* how often each has told more than was waited for */
+	uint8_t came[DIBBER_NODES]; /* messages of each node that are not used up */
 };
 
 static struct barrier barriers[DIBBER_ENDPOINTS];
@@ -33,7 +35,7 @@ RARE void barrier_boot(void)
 		barrier_forget(index);
 }
 
-/* A new owner of the endpoint has nothing to do with whom the last one waited for. */
+/* A new owner of the endpoint does not wait for the messages to the last one. */
 RARE void barrier_forget(uint32_t index)
 {
 	for (uint32_t node = 0; node < DIBBER_NODES; node++)
@@ -137,7 +139,7 @@ RARE bool barrier_arrived(uint32_t node, uint32_t word)
 {
 	uint32_t index = word >> 8 & 0xff;
 
-	/* Two at most, unless somebody does not keep to it: that harms its own barriers alone. */
+	/* At most two. A node that sends more harms only its own barriers. */
 	if (node >= DIBBER_NODES || index >= REG_READ(ENDPOINTS) || barriers[index].came[node] == 2)
 		return false;
 	barriers[index].came[node]++;

@@ -1,7 +1,7 @@
-/* BARRIER, for the control program and for who submits it. Of struct dibber_command: `opcode`;
- * `flags`, SOLICIT and FENCE; `notice`, a bit for each other node that takes part; `length`, cycles
- * of the card's clock after which it ends with TIMEOUT, or 0 to wait as long as it takes; `cookie`.
- * One at a time on an endpoint.
+/* BARRIER: its opcode, its message and its slot, for the control program and for programs that
+ * submit it. Members of struct dibber_command: `opcode`; `flags`: SOLICIT and FENCE; `notice`:
+ * a bit for each other node that takes part; `length`: cycles of the card's clock after which
+ * it ends with TIMEOUT, or 0 for no limit; `cookie`. An endpoint has one at a time.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -12,18 +12,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BARRIER_OPCODE	0x40u	    /* 0x40 … 0x7f are nobody's: for operations of one's own */
-#define BARRIER_MESSAGE 0x80u	    /* so are messages of 0x80 … 0xff */
-#define BARRIER_LIMIT	0x7fffffffu /* 17 s */
+#define BARRIER_OPCODE	0x40u	    /* 0x40 … 0x7f are free for added operations */
+#define BARRIER_MESSAGE 0x80u	    /* and so are messages 0x80 … 0xff */
+#define BARRIER_LIMIT	0x7fffffffu /* cycles: 17 s */
 
-extern uint32_t barrier_work; /* a bit for each endpoint that waits in one */
+extern uint32_t barrier_work; /* a bit for each endpoint with a barrier */
 
 void barrier_boot(void);
 bool barrier_command(uint32_t tag, uint32_t first_word);
 uint32_t barrier_handler(void);
 bool barrier_arrived(uint32_t node, uint32_t word);
 
-/* The endpoint gets a new owner; and it is being closed: whether one was ended. */
+/* Forget what came for the endpoint, because it has a new owner. And, while it is being
+ * closed: end its barrier, and return whether there was one. */
 void barrier_forget(uint32_t endpoint);
 bool barrier_close_step(uint32_t endpoint);
 

@@ -67,7 +67,7 @@ HANDLERS = (
     "send_lose_step",
     "scout_handler",
     "scout_step",
-    "admin_close_step",
+    "closing_step",
     "queue_drain",
 )
 
@@ -85,7 +85,6 @@ FLOWS = C.LANES * C.NODES
 IN_FLOW = COMMANDS + C.SLOTS  # with the answers to what lies in the inbox
 
 LOOPS = {
-    ("admin.c", "admin_close_step"): C.ENDPOINTS,
     ("admin.c", "admin_boot"): C.REGIONS,
     ("arrival.c", "arrival_handler"): BATCH,
     ("barrier.c", "barrier_boot"): C.ENDPOINTS,
@@ -99,8 +98,8 @@ LOOPS = {
     ("bulk.c", "complete"): BATCH + 1,
     ("bulk.c", "give_up"): IN_FLOW,
     ("bulk.c", "replay"): BATCH + 1,
+    ("closing.c", "closing_step"): C.ENDPOINTS,
     ("command.c", "command_boot"): C.ENDPOINTS,
-    ("command.c", "take_in_turn"): BATCH,
     ("express.c", "end_others"): BATCH + 1,
     ("express.c", "end_puts"): PUTS + 1,
     ("express.c", "begin_anew"): C.WINDOW,
@@ -115,12 +114,11 @@ LOOPS = {
     ("flow.c", "flow_boot"): FLOWS,
     ("flow.c", "take_refusals"): REFUSALS,
     ("flow.c", "take_turns"): FLOWS,
-    ("get.c", "get_boot"): COMMANDS,
-    ("message.c", "message_boot"): C.NODES,
-    ("message.c", "message_handler"): C.SLOTS,
     ("message.c", "message_lose"): COMMANDS,
     ("message.c", "message_restarted"): COMMANDS,
     ("message.c", "message_tick"): C.NODES * (1 + 2),  # ASKS
+    ("operations.c", "message_handler"): C.SLOTS,
+    ("operations.c", "take_in_turn"): BATCH,
     ("put.c", "check_walk"): C.LEVELS,
     ("queue.c", "queue_drain"): POSTS,
     ("receive.c", "leave_turn"): COMMANDS,
@@ -129,6 +127,8 @@ LOOPS = {
     ("replay.c", "replay_timer_handler"): FLOWS,
     ("replay.c", "take_link"): FLOWS,
     ("replay.c", "take_naks"): FLOWS,
+    ("requests.c", "forget_all"): COMMANDS,
+    ("requests.c", "request_boot"): C.NODES,
     ("routes.c", "routes_boot"): C.NODES,
     ("routes.c", "routes_tick"): C.NODES,
     ("send.c", "drop_former"): C.SLOTS,
@@ -566,7 +566,7 @@ class Bounds:
             for a, of in self.image.inlined(stores).items()
             if len(of) == 2
             and of[0] == ("registers.h", "bus_write")
-            and of[1][0] == "main.c"
+            and of[1][0] in ("main.c", "runtime.c")
             and of[1][1] in ALIVE
         }
 

@@ -1,11 +1,17 @@
-/* GET: the command goes as a message to the other node, whose control program sends what it asks
- * for as a job with RESPONSE. The gateware at home lets the answer in by the table of gets under
- * way (EXPECT_*), and its last packet ends the command.
+/* GET: the command goes as a message to the other node. That node's control program sends the
+ * data as a job with RESPONSE. The gateware here lets the answer in by a table (EXPECT_*). The
+ * last packet of the answer ends the command.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "get.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "message.h"
+#include "put.h"
+#include "requests.h"
 
 /* Asking --------------------------------------------------------------------------------------- */
 
@@ -19,7 +25,7 @@ enum dibber_status get_check_target(uint32_t tag, uint32_t levels, uint32_t leng
 	status = put_check_walk(tag, offsetof(struct dibber_command, target), levels, length);
 	if (status != DIBBER_STATUS_OK)
 		return status;
-	/* As for a put; but here the target is at home. */
+	/* As for a put, but here the target is this card. */
 	offset_low = COMMAND_WORD(tag, target.offset);
 	offset_high = slot_word(tag, offsetof(struct dibber_command, target.offset) + 4);
 	if (!levels && length)
@@ -41,29 +47,9 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t leng
 	return get_check_target(tag, first_word >> 20 & 0xf, length);
 }
 
-static void expect(uint32_t context, uint32_t node, bool valid)
-{
-	REG_WRITE(EXPECT_WRITE, FIELD_PUT(EXPECT_WRITE, CONTEXT, context) |
-					FIELD_PUT(EXPECT_WRITE, NODE, node) |
-					FIELD_PUT(EXPECT_WRITE, VALID, valid));
-}
-
-void get_expect(uint32_t tag, uint32_t key)
-{
-	REG_WRITE(EXPECT_KEY, key);
-	expect(transfers[tag].word >> 16, transfers[tag].node, true);
-}
-
-RARE void get_boot(void)
-{
-	/* A former program may have left some. */
-	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++)
-		expect(tag, 0, false);
-}
-
 APART bool get_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	uint16_t *place;
@@ -89,39 +75,15 @@ APART bool get_command(uint32_t tag, uint32_t first_word)
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
 	transfer->key = 0;
-	message_context(tag);
-	/* The answer may not be faster than this. */
-	get_expect(tag, COMMAND_WORD(tag, target.key));
+	request_context(tag);
+	/* First, because the answer may come at once. */
+	request_expect(tag, COMMAND_WORD(tag, target.key));
 	message_ask(place, tag, DIBBER_MESSAGE_GET);
 	mcp_shared.commands++;
 	return true;
 }
 
-void get_forget(uint32_t tag)
-{
-	expect(transfers[tag].word >> 16, transfers[tag].node, false);
-}
-
-void get_answered(uint32_t arrival, uint32_t word, uint32_t length)
-{
-	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
-	bool ready = (word & 0xff) == DIBBER_MESSAGE_READY;
-	uint32_t tag;
-
-	if (!ready)
-		message_claim(node);
-	tag = message_asked(node, word, ready ? DIBBER_MESSAGE_READY : DIBBER_MESSAGE_GET,
-			    ready ? TRANSFER_RECEIVE : TRANSFER_GET);
-	if (tag == MCP_NO_TAG)
-		message_stray(arrival, word);
-	else if (ready)
-		receive_answered(tag, length);
-	else
-		message_answered(tag, DIBBER_STATUS_OK);
-}
-
-/* Why the other end failed, as this end's program is to be told: what was local there is remote
- * here. */
+/* The other end's status as this end's program must see it: local there is remote here. */
 static RARE enum dibber_status seen_from_here(uint32_t status)
 {
 	switch (status) {
@@ -161,10 +123,10 @@ static RARE enum dibber_status seen_from_here(uint32_t status)
 RARE bool get_failed(uint32_t node, uint32_t inbox_tag, uint32_t word)
 {
 	uint32_t status = slot_word(inbox_tag, offsetof(struct dibber_reply, status));
-	uint32_t tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_GET);
+	uint32_t tag = request_answered_by(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_GET);
 
 	if (tag == MCP_NO_TAG) {
-		tag = message_asked(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_RECEIVE);
+		tag = request_answered_by(node, word, DIBBER_MESSAGE_GET_FAILED, TRANSFER_RECEIVE);
 		if (tag == MCP_NO_TAG)
 			return false;
 		/* It says how long the message would have been. */
@@ -185,7 +147,8 @@ void get_asked(uint32_t tag)
 	uint32_t length = COMMAND_WORD(tag, length);
 	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
 
-	/* The asker's program checked it, and then the slot's owner may have written it again. */
+	/* The requester's program checked it, but the slot's owner may have written it again
+	 * since. */
 	if ((first_word & 0xff) == DIBBER_OPCODE_GET)
 		status = check(tag, first_word, length);
 	if (status != DIBBER_STATUS_OK) {
@@ -211,10 +174,10 @@ void get_sent(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	/* Of a peer that began anew nobody is left to be told. */
+	/* A peer that began anew has no request left that could be told. */
 	if (transfer->status == DIBBER_STATUS_OK ||
 	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
-		message_free(tag);
+		transfer_free_inbox(tag);
 	else
 		message_failed(tag, 0, transfer->status);
 }

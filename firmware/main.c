@@ -1,27 +1,35 @@
-/* The event loop: read EVENTS, run the handler of each bit. No interrupts, no waiting. */
+/* The event loop: read EVENTS and run the handler of each bit. No interrupts, no waiting. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "barrier.h"
+#include "main.h"
+
+#include "admin.h"
+#include "arrival.h"
+#include "atomic.h"
+#include "closing.h"
+#include "command.h"
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/flow.h"
 #include "identity.h"
-#include "mcp.h"
-
-struct dibber_mcp_shared mcp_shared __attribute__((section(".shared")));
-
-const uint8_t bit_index[32] = {
-	0,  1,	28, 2,	29, 14, 24, 3, 30, 22, 20, 15, 25, 17, 4,  8,
-	31, 27, 13, 23, 21, 19, 16, 7, 26, 12, 18, 6,  11, 5,  10, 9,
-};
+#include "operations.h"
+#include "queue.h"
+#include "receive.h"
+#include "replay.h"
+#include "restart.h"
+#include "routes.h"
+#include "scout.h"
+#include "send.h"
+#include "trace.h"
 
 _Static_assert(DIBBER_MCP_STATE_TRAP < sizeof(mcp_shared.handler) / sizeof(mcp_shared.handler[0]),
 	       "a handler has its place by its state");
 
-uint32_t mcp_tick;
-
 /*
- * Run a handler and account for it. STATE says what it is until the next one runs, or the caller is
- * done with all of them. A handler that found nothing to do (a command that cannot go on yet) is
- * not counted.
+ * Run a handler and count its call. STATE shows the handler until the next one runs, or until the
+ * caller sets IDLE. A handler that found nothing to do, such as a command that cannot go on yet,
+ * is not counted.
  */
 static HOT void account(enum dibber_mcp_state state, uint32_t cycles_before,
 			uint32_t instructions_before)
@@ -54,7 +62,7 @@ static ALWAYS void run_alone(enum dibber_mcp_state state, uint32_t (*handler)(vo
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-/* The same for what EVENTS shows of an inline put. */
+/* The same for the inline put that EVENTS shows. */
 static ALWAYS void run_puts(uint32_t events)
 {
 	uint32_t cycles, instructions;
@@ -67,12 +75,13 @@ static ALWAYS void run_puts(uint32_t events)
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-/* All but what `step` looks at itself; above them EVENTS has what it shows of an inline put. */
+/* The event bits that `step` does not look at itself. Above the event bits EVENTS shows an
+ * inline put. */
 #define OTHERS                                          \
 	(((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1) & \
 	 ~(EVENT(COMMAND) | EVENT(ACK) | EVENT(REFUSAL)))
 
-/* A handler starts only when all that it may post has a place (queue.c). */
+/* A handler that posts entries starts only when all that it may post has room (queue.c). */
 static APART void step_others(uint32_t events)
 {
 	mcp_alive();
@@ -92,34 +101,34 @@ static APART void step_others(uint32_t events)
 	trace_state(DIBBER_MCP_STATE_IDLE);
 }
 
-/* What no event tells of. */
+/* Work that has no EVENTS bit. */
 static RARE void step_waiting(void)
 {
 	mcp_alive();
 	if (message_work)
 		run(DIBBER_MCP_STATE_ARRIVAL, message_handler);
 	mcp_alive();
-	if (receive_work)
+	if (request_turn_work)
 		run(DIBBER_MCP_STATE_COMMAND, receive_handler);
 	if (barrier_work && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
 	mcp_alive();
-	if (restart_work && queue_flush())
+	if (flow_restart && queue_flush())
 		run(DIBBER_MCP_STATE_ACK, restart_step);
 	mcp_alive();
-	if (send_lost && queue_flush())
+	if (flow_lost && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
 	mcp_alive();
 	if (scout_waiting && queue_flush())
 		run(DIBBER_MCP_STATE_SCOUT, scout_step);
-	if (admin_closing && queue_flush())
-		run(DIBBER_MCP_STATE_COMMAND, admin_close_step);
+	if (command_closing && queue_flush())
+		run(DIBBER_MCP_STATE_COMMAND, closing_step);
 	trace_state(DIBBER_MCP_STATE_IDLE);
 	queue_flush();
 }
 
-/* One turn of the loop; whether there is work that no event tells of. Commands first: a small put
- * waits for nothing else here. */
+/* One turn of the loop. Returns whether there is work that has no EVENTS bit. Commands come
+ * first, so that a small put waits for nothing else. */
 static ALWAYS bool step(uint32_t events)
 {
 	if (express_is_put(events))
@@ -130,16 +139,11 @@ static ALWAYS bool step(uint32_t events)
 		run_alone(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
-	if (message_work | receive_work | barrier_work | restart_work | send_lost | scout_waiting |
-	    admin_closing | queue_waiting)
+	if (operations_work() | flow_restart | flow_lost | scout_waiting | command_closing |
+	    queue_waiting)
 		step_waiting();
-	return flow_work | message_work | receive_work | barrier_work | restart_work | send_lost |
-	       scout_waiting | admin_closing | queue_waiting;
-}
-
-RARE void mcp_alive(void)
-{
-	REG_WRITE(WATCHDOG, MCP_WATCHDOG);
+	return flow_work | operations_work() | flow_restart | flow_lost | scout_waiting |
+	       command_closing | queue_waiting;
 }
 
 RARE void mcp_boot(void)
@@ -152,9 +156,7 @@ RARE void mcp_boot(void)
 	queue_boot();
 	command_boot();
 	flow_boot();
-	message_boot();
-	get_boot();
-	receive_boot();
+	request_boot();
 	send_boot();
 	barrier_boot();
 	routes_boot();
@@ -162,7 +164,7 @@ RARE void mcp_boot(void)
 	admin_boot();
 	trace(DIBBER_TRACE_BOOT, MCP_IDENTITY, cpu_cycles());
 	trace_state(DIBBER_MCP_STATE_IDLE);
-	/* Last: whoever sees it may send commands. */
+	/* Last, because a host that sees it may send commands. */
 	REG_WRITE(IDENTITY, MCP_IDENTITY);
 }
 
@@ -172,7 +174,8 @@ void mcp_step(void)
 	step(REG_READ(EVENTS));
 }
 #else
-/* Apart from `main`, which the compiler takes for rare, and all that it calls. */
+/* Not in `main`: the compiler takes `main`, and all that is called from it, for rarely used
+ * code. */
 __attribute__((noreturn)) static HOT void loop(void)
 {
 	bool work = true;

@@ -1,19 +1,23 @@
-/* PUT: what is checked before its packets get PSNs. Keys, owners, rights and bounds are the
- * gateware's to check, where it uses them.
+/* PUT: the checks before its packets get PSNs. Keys, owners, rights and bounds are checked by
+ * the gateware where it uses them.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "put.h"
+
+#include "command.h"
+#include "flows/bulk.h"
 
 #define FLAGS                                                                                   \
 	(DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE | \
 	 DIBBER_FLAG_CHECKSUM)
 
 /*
- * A product that does not fit 32 bits is no length; a zero anywhere makes it zero, however large
- * the rest. The steps are as many as there are levels of strides. Under a list the product is what
- * lies at an entry, and the length says how many entries there are.
+ * Check block times counts against the length. A product above 32 bits is no length. A zero in
+ * any place makes it zero, however large the rest is. The loop runs once for each level of
+ * strides. With an index list the product is what lies at one entry, and the length gives the
+ * number of entries.
  */
 static ALWAYS enum dibber_status check_walk(uint32_t tag, uint32_t walk, uint32_t levels,
 					    uint32_t length)
@@ -65,14 +69,13 @@ static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32
 				    length);
 	if (status != DIBBER_STATUS_OK)
 		return status;
-	/* A checksum's replay begins at the first PSN, which the peer must know as a former one. */
+	/* A replay with checksum begins at the first PSN. The peer must still know it as a
+	 * former one. */
 	if ((flags & DIBBER_FLAG_CHECKSUM) && packets > MCP_PSNS - DIBBER_WINDOW)
 		return DIBBER_STATUS_BAD_LENGTH;
 
-	/*
-	 * Offsets travel in 48 bits. Without levels the sender adds a packet's place to the
-	 * offset, and a sum that does not fit would come out at the region's start.
-	 */
+	/* An offset has 48 bits on the wire. Without levels the sender adds a packet's place
+	 * to the offset. A sum above 48 bits would come out at the region's start. */
 	offset_high = slot_word(tag, offsetof(struct dibber_command, target.offset) + 4);
 	if (!target_levels && length) {
 		offset_low = COMMAND_WORD(tag, target.offset);
@@ -83,7 +86,7 @@ static inline enum dibber_status check(uint32_t tag, uint32_t first_word, uint32
 
 APART bool put_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	uint32_t packets = packets_of(length);
 	struct transfer *transfer;

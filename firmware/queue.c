@@ -1,12 +1,12 @@
-/* Entries for completion and event queues in host memory. The gateware knows where each queue is
- * and what is in it, and raises an entry's interrupt behind all data that it announces. While it
- * takes no more, posts wait in a ring here; the event loop starts no handler unless all that it may
- * post fits, so that the ring cannot overflow.
+/* Entries for completion and event queues in host memory. The gateware knows where each queue
+ * is and how full it is. It raises an entry's interrupt behind all data that the entry
+ * announces. While the gateware takes no more, posts wait in a ring here. The event loop
+ * starts a handler only when all that it may post has room, so the ring cannot overflow.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "queue.h"
 
 #define WAITING 64 /* posts that can wait, a power of two */
 
@@ -18,8 +18,8 @@ uint32_t queue_waiting;
 
 static struct post waiting[WAITING];
 static uint32_t waiting_head;
-static uint32_t space; /* posts that can be queued for certain; by now there may be more */
-static uint32_t depth; /* and when the gateware has none */
+static uint32_t space; /* posts that the gateware surely takes; by now it may take more */
+static uint32_t depth; /* the same number when the gateware has none */
 
 _Static_assert(2 * DIBBER_ENDPOINTS == DIBBER_QUEUES, "two queues an endpoint");
 
@@ -73,7 +73,7 @@ RARE bool queue_drain(void)
 	return queue_waiting <= WAITING - MCP_POSTS;
 }
 
-/* Behind others that wait, or without space in the gateware. */
+/* Keep a post here, because others wait or the gateware has no space. */
 static RARE void hold(uint32_t cookie, uint32_t length, uint32_t what, uint32_t key, uint32_t start)
 {
 	waiting[(waiting_head + queue_waiting++) % WAITING] =

@@ -1,58 +1,55 @@
-/* RECEIVE: a get whose source the other node chooses. Its command goes there as READY, and the
- * answer comes when a SEND meets it (send.c). It waits as long as that takes, so how many of one
- * node lie in the inbox of another is counted apart; those beyond wait here, and keep nothing else
- * from going on.
+/* RECEIVE: a get whose source the other node chooses. The command goes to that node as READY.
+ * The answer comes when a SEND there meets it (send.c), which may take any time. So READYs
+ * have a credit of their own. RECEIVEs above the credit wait here, and stop nothing else.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "receive.h"
 
-#define READIES 8 /* READYs at a node */
+#include "command.h"
+#include "flows/express.h"
+#include "flows/flow.h"
+#include "get.h"
+#include "message.h"
+#include "requests.h"
 
-static uint8_t readies[DIBBER_NODES];
-static struct line turn; /* those that wait to be told */
-uint32_t receive_work;
-uint32_t receive_waiting;
-
-RARE void receive_boot(void)
-{
-	line_clear(&turn);
-}
+#define READIES 8 /* READYs of this card that lie at one node */
 
 static void ask(uint32_t tag)
 {
-	readies[transfers[tag].node]++;
+	request_readies[transfers[tag].node]++;
 	transfers[tag].busy = BUSY_REQUEST | BUSY_ANSWER;
-	message_context(tag);
-	/* The message may not be faster than this. */
-	get_expect(tag, COMMAND_WORD(tag, target.key));
+	request_context(tag);
+	/* First, because the message may come at once. */
+	request_expect(tag, COMMAND_WORD(tag, target.key));
 	message_request(tag, DIBBER_MESSAGE_READY);
 }
 
-/* Those of one node in the order in which they came; one that must wait keeps no other node's. */
+/* RECEIVEs of one node go in the order in which they came. One that must wait does not stop
+ * those of other nodes. */
 APART uint32_t receive_handler(void)
 {
 	uint32_t blocked = 0, before = MCP_NO_TAG, done = 0;
 	uint32_t next;
 
-	receive_work = 0;
-	for (uint32_t tag = turn.head; tag != MCP_NO_TAG; tag = next) {
+	request_turn_work = 0;
+	for (uint32_t tag = request_turn.head; tag != MCP_NO_TAG; tag = next) {
 		uint32_t node = transfers[tag].node;
-		bool free = !(blocked & 1u << node) && readies[node] < READIES &&
+		bool free = !(blocked & 1u << node) && request_readies[node] < READIES &&
 			    endpoints[tag / DIBBER_SLOTS].state == ENDPOINT_OPENED;
 
 		next = transfers[tag].next;
 		if (free && done < MCP_BATCH) {
 			mcp_alive();
 			if (express_accepts(node)) {
-				line_remove(&turn, tag, before);
+				line_remove(&request_turn, tag, before);
 				ask(tag);
 				done++;
 				continue;
 			}
 		}
-		receive_work |= free;
+		request_turn_work |= free;
 		blocked |= 1u << node;
 		before = tag;
 	}
@@ -62,7 +59,7 @@ APART uint32_t receive_handler(void)
 
 APART bool receive_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	struct transfer *transfer;
 	enum dibber_status status;
@@ -81,7 +78,7 @@ APART bool receive_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (send_lost & 1u << node)
+	if (flow_lost & 1u << node)
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);
@@ -90,8 +87,8 @@ APART bool receive_command(uint32_t tag, uint32_t first_word)
 	transfer->cookie = COMMAND_WORD(tag, cookie);
 	transfer->flags = first_word >> 8;
 	transfer->key = 0;
-	line_append(&turn, tag);
-	receive_waiting++;
+	line_append(&request_turn, tag);
+	request_receives++;
 	receive_handler();
 	mcp_shared.commands++;
 	return true;
@@ -99,7 +96,7 @@ APART bool receive_command(uint32_t tag, uint32_t first_word)
 
 void receive_answered(uint32_t tag, uint32_t length)
 {
-	/* More than that was not let in, whatever the other end says. */
+	/* The gateware let no more in than was asked for, whatever the other end says. */
 	if (length > transfers[tag].length) {
 		message_answered(tag, DIBBER_STATUS_REMOTE_BAD_HEADER);
 		return;
@@ -108,17 +105,10 @@ void receive_answered(uint32_t tag, uint32_t length)
 	message_answered(tag, DIBBER_STATUS_OK);
 }
 
-void receive_ended(uint32_t tag)
-{
-	readies[transfers[tag].node]--;
-	receive_waiting--;
-	receive_work |= turn.head != MCP_NO_TAG;
-}
-
 RARE void receive_probe(void)
 {
 	for (uint32_t node = 0; node < DIBBER_NODES; node++)
-		if (readies[node]) {
+		if (request_readies[node]) {
 			mcp_alive();
 			message_probe(node);
 		}
@@ -128,15 +118,15 @@ static RARE void leave_turn(uint32_t tag, enum dibber_status status)
 {
 	uint32_t before = MCP_NO_TAG;
 
-	for (uint32_t t = turn.head; t != tag; t = transfers[t].next)
+	for (uint32_t t = request_turn.head; t != tag; t = transfers[t].next)
 		before = t;
-	line_remove(&turn, tag, before);
-	receive_waiting--;
-	/* It may have kept others of its node. */
-	receive_work = 1;
+	line_remove(&request_turn, tag, before);
+	request_receives--;
+	/* It may have stopped others of its node. */
+	request_turn_work = 1;
 	transfers[tag].busy = 0;
 	transfers[tag].status = status;
-	transfer_complete(tag);
+	command_end_transfer(tag);
 }
 
 RARE bool receive_cancel(uint32_t tag, enum dibber_status status)
@@ -147,10 +137,10 @@ RARE bool receive_cancel(uint32_t tag, enum dibber_status status)
 		leave_turn(tag, status);
 		return true;
 	}
-	/* Its flow either has it acknowledged or gives it up. */
+	/* Its flow will either see the acknowledgement or give it up. */
 	if (transfer->busy & BUSY_REQUEST)
 		return false;
-	/* A node that is lost need not hear of it, but should if it can. */
+	/* A lost node need not hear of it, but is told if a message can go. */
 	if (!message_tell(transfer->node,
 			  (transfer->word & ~0xffu) | DIBBER_MESSAGE_READY_CANCEL) &&
 	    status == DIBBER_STATUS_FLUSHED)

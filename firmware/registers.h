@@ -1,9 +1,9 @@
-/* Access to what lies outside the control program's SRAM: its registers, the command slots, and
- * the processor's own counters. A native build (MCP_NATIVE) reaches the register fake of the
- * tests instead.
+/* Access to what lies outside the control program's SRAM: its registers, the command slots,
+ * and the processor's own counters. A native build (MCP_NATIVE) reaches the register fake of
+ * the tests instead.
  *
- * On VexRiscv an uncached load takes 4 cycles, 7 when the next instruction needs it; a store
- * takes 2.
+ * On VexRiscv an uncached load takes 4 cycles, or 7 when the next instruction needs its
+ * result. A store takes 2.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -16,14 +16,15 @@
 
 #include "dibber_interface.h"
 
-/* What happens rarely stays out of line, so that what happens always saves few registers. */
+/* Rarely used code is out of line, so that frequent code saves few registers. */
 #define RARE __attribute__((noinline, cold))
-/* A handler stays a function: all in one they would save more registers and displace each other. */
+/* A handler stays a function of its own. Inlined together, handlers would save more registers
+ * and displace each other. */
 #define APART __attribute__((noinline))
-/* The same of what each inline put needs. It is called from main, and so the compiler would take it
- * for rare. */
+/* The same for what each inline put needs. main() calls it, so the compiler would take it for
+ * rarely used. */
 #define HOT __attribute__((noinline, hot))
-/* Twice in the image, so that either place has what it needs in registers. */
+/* Copied to each caller, so that each place has what it needs in registers. */
 #define ALWAYS inline __attribute__((always_inline))
 
 /* The compiler moves no memory access across this. */
@@ -44,7 +45,7 @@ static inline void bus_write(uint32_t address, uint32_t value)
 	fake_write(address, value);
 }
 
-/* The host's processor has no counters of ours: the fake's clock stands for both. */
+/* The host's processor has no such counters: the fake's clock stands for both. */
 static inline uint32_t cpu_cycles(void)
 {
 	return fake_read(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_CYCLES_LOW);
@@ -87,7 +88,7 @@ static inline uint32_t cpu_instructions(void)
 	return value;
 }
 
-/* What the instruction cache holds is fetched again. */
+/* Fetch again what the instruction cache holds. */
 static inline void forget_code(void)
 {
 	__asm__ volatile(".option push\n.option arch, +zifencei\nfence.i\n.option pop"
@@ -102,30 +103,27 @@ static inline void forget_code(void)
 #define REG_READ(name)	       bus_read(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name)
 #define REG_WRITE(name, value) bus_write(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name, value)
 
-/* The same for a register that there are several of. */
+/* The same for one of several equal registers. */
 #define REG_READ_AT(name, index) \
 	bus_read(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name + 4 * (index))
 #define REG_WRITE_AT(name, index, value) \
 	bus_write(DIBBER_MCP_REGISTER_BASE + DIBBER_MCP_##name + 4 * (index), value)
 
-/* A field of a register's value, and a value shifted to where its field lies. */
+/* A field of a register's value, and a value shifted to the place of its field. */
 #define FIELD_GET(name, field, value) \
 	(((value) >> DIBBER_MCP_##name##_##field##_SHIFT) & DIBBER_MCP_##name##_##field##_MASK)
 #define FIELD_PUT(name, field, value) ((uint32_t)(value) << DIBBER_MCP_##name##_##field##_SHIFT)
 
 #define EVENT(name) (1u << DIBBER_MCP_EVENTS_##name##_SHIFT)
 
-/*
- * A word of a command, where it lies in its slot. `tag` is endpoint * SLOTS + slot, `offset`
- * bytes. The owner may write the slot at any time: a word that was checked must not be read
- * again.
- */
+/* A word of a command in its slot. `tag` is endpoint * SLOTS + slot, `offset` is in bytes. The
+ * owner may write the slot at any time, so a word that was checked must not be read again. */
 static inline uint32_t slot_word(uint32_t tag, uint32_t offset)
 {
 	return bus_read(DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES + offset);
 }
 
-/* The same for a slot of the OUTBOX, which is this program's. */
+/* Write a word of an OUTBOX slot. Those slots belong to this program. */
 static inline void slot_write(uint32_t tag, uint32_t offset, uint32_t value)
 {
 	bus_write(DIBBER_MCP_SLOT_BASE + tag * DIBBER_SLOT_BYTES + offset, value);

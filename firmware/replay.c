@@ -1,13 +1,22 @@
-/* When packets are lost: a NAK, nothing acknowledged for too long, or a link that came up again
- * rewind a flow; its lane queues again what is not acknowledged. Without any progress for
- * MCP_GIVE_UP ticks the flow is given up.
+/* Lost packets. A NAK, a time without acknowledgements, or a link that came up again rewinds a
+ * flow. Its lane then queues again what is not acknowledged. After MCP_GIVE_UP ticks without
+ * progress the flow is given up.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "replay.h"
 
-/* Whether a flow waits for acknowledgements of what it is known to have sent. */
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/fast.h"
+#include "message.h"
+#include "requests.h"
+#include "routes.h"
+#include "send.h"
+#include "trace.h"
+
+/* Whether a flow waits for acknowledgements of packets that it has sent. */
 static bool is_lost(uint32_t number)
 {
 	return number < MCP_BULK ? flows[number].state == FLOW_OPEN &&
@@ -25,10 +34,8 @@ static RARE void rewind(uint32_t number)
 		bulk_rewind(number);
 }
 
-/*
- * Several packets behind one gap may each bring a NAK. Only the first one since anything was
- * acknowledged counts; if that replay is lost too, the timer finds out.
- */
+/* Several packets behind one gap may each bring a NAK. Only the first NAK after an
+ * acknowledgement counts. If that replay is lost too, the timer finds out. */
 static RARE uint32_t take_naks(void)
 {
 	uint32_t naked = REG_READ(NAKED);
@@ -39,7 +46,7 @@ static RARE uint32_t take_naks(void)
 
 		mcp_alive();
 		fast_claim(number);
-		/* What this NAK acknowledged too, and all before the gap. */
+		/* Take over what this NAK acknowledged: all before the gap. */
 		flow_acknowledge(number);
 		if (is_lost(number) && flows[number].acked != flows[number].rewound)
 			rewind(number);
@@ -83,10 +90,8 @@ static bool is_empty(uint32_t number)
 				 : flows[number].head == MCP_NO_TAG;
 }
 
-/*
- * `works`: the target says that it is storing. `sends`: the send engine made progress. Both are of
- * the time since the last tick.
- */
+/* `works`: the target says that it is storing. `sends`: the send engine made progress. Both
+ * are about the time since the last tick. */
 static void tick(uint32_t number, bool link, bool works, bool sends)
 {
 	struct flow *flow = &flows[number];
@@ -96,11 +101,11 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	flow->ticks = (flow->ticks & ~MCP_SHUT) + MCP_TICK;
 	if (number < MCP_BULK && fast_pauses(number))
 		express_rest(number);
-	/* An incarnation may last: PSNs under way stay less than 2^31 behind its start, and all are
-	 * after that. */
+	/* An incarnation may last long. PSNs under way must stay less than 2^31 after its
+	 * start, and not before it. */
 	if (flow->next - flow->start > 1u << 30)
 		flow->start += 1u << 29;
-	/* It has 16 bits: one that is behind must not come round. */
+	/* It has 16 bits, so an old value must not come round. */
 	if ((uint16_t)(flow->doubt - flow->acked) > flow->next - flow->acked)
 		flow->doubt = flow->acked;
 	if (empty || works || flow->seen != flow->acked) {
@@ -108,21 +113,21 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 		flow->idle = 0;
 		flow->waited = 0;
 		flow->patience = MCP_PATIENCE;
-		/* An inline put does not say that there is something: as long as a flow is open
-		 * there may be. */
+		/* An inline put does not set its bit again. So an EXPRESS flow keeps it while
+		 * it is open. */
 		if (empty && number >= MCP_BULK)
 			flow_active &= ~(1u << number);
 		return;
 	}
 	waits = flow_waits(number);
 	/*
-	 * Nothing that has left is missing. The engine may need long for the next packet, or do
-	 * jobs of other nodes before. A job that stops the engine, its window being full, stops
-	 * them too: then nothing moves.
+	 * Nothing that has left is missing. The engine may need long for the next packet, or
+	 * do jobs of other nodes first. A job that stops the engine with a full window stops
+	 * those as well: then nothing moves.
 	 */
 	if (!waits && sends && number >= MCP_BULK) {
 		flow->waited = 0;
-		/* To read the same again is no progress, but takes its time. */
+		/* Reading the same bytes again is no progress, but takes its time. */
 		if (flow->patience == MCP_PATIENCE)
 			flow->idle = 0;
 		return;
@@ -139,7 +144,7 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 		/* It has not left yet, or is being queued again. */
 		flow->waited = 0;
 	} else if (++flow->waited > flow->patience && link) {
-		/* The second time that a replay was of no avail, and each time after that. */
+		/* From the second useless replay on. */
 		if (flow->patience >= 4 * MCP_PATIENCE)
 			routes_turn(number % DIBBER_NODES);
 		if (flow->patience < MCP_PATIENCE_MAX)
@@ -173,7 +178,7 @@ RARE uint32_t replay_timer_handler(void)
 		mcp_alive();
 	}
 	done = message_tick(works);
-	if (receive_waiting | send_waiting)
+	if (request_receives | send_waiting)
 		send_tick(REG_READ(LINK));
 	fast_tick(works, sends);
 	routes_tick(now);

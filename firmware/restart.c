@@ -1,45 +1,35 @@
-/* A peer that began anew: its card was reset or had no power, or it got another control program.
- * Its gateware refuses the packets of a flow that it does not hold, with PEER_RESTARTED and the PSN
- * of the packet.
+/* A peer that began anew: its card was reset, had no power, or got another control program.
+ * Its gateware does not hold the flow any more. It refuses a packet with PEER_RESTARTED and
+ * the packet's PSN.
  *
- * What had left before that packet may have been executed by the former life: it ends with
- * PEER_RESTARTED. The packet itself and those behind it left once, after the peer had begun anew,
- * and it refused them. So they were not executed, and they go again in a new incarnation. That
- * argument needs first transmissions: a packet that a rewind sent again is before `doubt`, and is
- * treated as one that may have been executed. docs/design.md, section 3, "A target that began
- * anew".
+ * The peer's former life may have executed packets before that PSN: they end with
+ * PEER_RESTARTED. The packet itself, and those behind it, were sent once, after the peer had
+ * begun anew, and it refused them. So they were not executed, and they go again in a new
+ * incarnation. This holds only for packets that were sent once. A packet that a rewind sent
+ * again is before `doubt`, and counts as one that may have been executed. See docs/design.md,
+ * section 3, "A target that began anew".
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "restart.h"
 
-#define TRIES 8 /* restarts of a flow in a row of which nothing was acknowledged */
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/fast.h"
+#include "message.h"
+#include "trace.h"
 
-uint32_t restart_work;
+#define TRIES 8 /* restarts of a flow in a row in which nothing was acknowledged */
 
-static uint16_t refused[MCP_FLOWS]; /* PSN */
 static uint8_t tries[MCP_FLOWS];
-static uint32_t begun; /* flows of restart_work whose requests are being ended */
-
-RARE void restart_heard(uint32_t number, uint32_t psn)
-{
-	refused[number] = psn;
-	restart_work |= 1u << number;
-	begun &= ~(1u << number);
-}
-
-RARE void restart_forget(uint32_t number)
-{
-	restart_work &= ~(1u << number) | begun;
-}
 
 /* The first PSN of a flow that was certainly not executed. */
 static uint32_t boundary(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 	uint32_t under_way = flow->next - flow->acked;
-	uint32_t first = (uint16_t)(refused[number] - flow->acked);
+	uint32_t first = (uint16_t)(flow_restart_psn[number] - flow->acked);
 	uint32_t doubt = (uint16_t)(flow->doubt - flow->acked);
 
 	tries[number] = flow->acked == flow->start ? tries[number] + 1 : 0;
@@ -54,7 +44,7 @@ static uint32_t boundary(uint32_t number)
 	return flow->acked + first;
 }
 
-/* A flow starts anew; false while it must wait. */
+/* Begin a flow anew; false while it must wait. */
 static bool begin(uint32_t number)
 {
 	uint32_t end;
@@ -66,11 +56,11 @@ static bool begin(uint32_t number)
 	if (number >= MCP_BULK && !bulk_settled(number))
 		return false;
 	/* The end of a failed transfer may have begun a new incarnation. */
-	if (!(restart_work & 1u << number))
+	if (!(flow_restart & 1u << number))
 		return true;
 	end = boundary(number);
 	trace(DIBBER_TRACE_RESTARTED, number, end);
-	begun |= 1u << number;
+	flow_restart_begun |= 1u << number;
 	if (number >= MCP_BULK) {
 		bulk_restart(number, end);
 	} else {
@@ -81,21 +71,21 @@ static bool begin(uint32_t number)
 	return true;
 }
 
-/* One flow at a time. Those that must wait for the end of a job let the others have their turn. */
+/* One flow at a time. A flow that waits for the end of a job lets the others have their turn. */
 RARE uint32_t restart_step(void)
 {
 	static uint32_t turn;
-	uint32_t number = next_turn(restart_work, turn % MCP_FLOWS);
+	uint32_t number = next_turn(flow_restart, turn % MCP_FLOWS);
 	uint32_t done = 0;
 
 	turn = number + 1;
-	if (!(begun & 1u << number) && !begin(number))
+	if (!(flow_restart_begun & 1u << number) && !begin(number))
 		return 0;
 	if (number < MCP_BULK)
 		done = message_restarted(number, MCP_BATCH);
 	if (done < MCP_BATCH) {
-		restart_work &= ~(1u << number);
-		begun &= ~(1u << number);
+		flow_restart &= ~(1u << number);
+		flow_restart_begun &= ~(1u << number);
 	}
 	return done + 1;
 }

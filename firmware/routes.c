@@ -1,16 +1,25 @@
-/* Routing table management: up to DIBBER_ROUTES ways to each node. The host enters them, hardware
- * puts the current one in front of whatever leaves for the node, and it gives way to the next when
- * replays are of no avail. They stand in mcp_shared, where the host reads them.
+/* The routing table: up to DIBBER_ROUTES routes to each node. The host enters them. Hardware
+ * puts the current route in front of each packet to the node. When replays do not help, the
+ * next valid route becomes the current one. The table lies in mcp_shared, where the host reads
+ * it.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "routes.h"
+
+#include "command.h"
+#include "flows/flow.h"
+#include "trace.h"
+
+/* The number of hops is in the lowest four bits of a route. */
+#define HOPS(route) ((route) & 0xf)
 
 static uint32_t known;		    /* a bit for each node that has routes */
 static uint32_t seen[DIBBER_NODES]; /* what it acknowledged last, on both lanes */
 
-/* Hardware's table keeps what the last program wrote: acknowledgements go on without any. */
+/* Hardware's table keeps what the last program wrote, because acknowledgements must go on
+ * while no program runs. */
 static void use(uint32_t node, uint32_t place)
 {
 	struct dibber_mcp_routes *routes = &mcp_shared.routes[node];
@@ -24,6 +33,11 @@ RARE void routes_boot(void)
 {
 	for (uint32_t node = 0; node < DIBBER_NODES; node++)
 		use(node, 0);
+}
+
+RARE bool route_is_possible(uint32_t route)
+{
+	return HOPS(route) <= DIBBER_ROUTE_HOPS;
 }
 
 RARE enum dibber_status routes_set(uint32_t tag)

@@ -1,30 +1,26 @@
-/* Scouts: headers outside all flows that find out who is at the end of a route. Those of others are
- * answered by the way that they name; the host's go out one at a time, and each ends with its
- * answer, by coming round, or in time.
+/* Scouts: headers outside all flows that find out which node is at the end of a route. A scout
+ * of another node is answered along the route that it names. The host's scouts go out one at a
+ * time. Each ends with its answer, when it comes round to this card, or after its time.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "scout.h"
 
-/* A route's hops are in its lowest four bits. */
-#define HOPS(route) ((route) & 0xf)
+#include "command.h"
+#include "routes.h"
+
 #define TIMEOUT_MAX (1u << 20)
 
 static struct {
 	uint32_t tag; /* of its command */
 	uint32_t cookie;
-	uint32_t number; /* nobody else's answers are taken for its own */
+	uint32_t number; /* an answer must have the same number */
 	uint32_t started;
 	uint32_t timeout;
 	bool solicit;
 } asked;
 uint32_t scout_waiting;
-
-RARE bool route_is_possible(uint32_t route)
-{
-	return HOPS(route) <= DIBBER_ROUTE_HOPS;
-}
 
 RARE void scout_boot(void)
 {
@@ -55,7 +51,7 @@ RARE enum dibber_status scout_ask(uint32_t tag, bool solicit)
 	asked.timeout = timeout;
 	asked.started = REG_READ(CYCLES_LOW);
 	scout_waiting = 1;
-	/* Without space it is as lost as on a cable that is not there. */
+	/* Without space in the gateware it is lost, as on a cable that is not there. */
 	if (REG_READ(SCOUT_SPACE)) {
 		REG_WRITE(SCOUT_ROUTE, route);
 		REG_WRITE(SCOUT_BACK, back);

@@ -1,18 +1,25 @@
-/* SEND: it meets the oldest READY, which is a RECEIVE of another node that waits in a slot of the
- * inbox (receive.c), and becomes a job: the source's walk is the SEND's, the target's that of the
- * READY. Whoever comes first waits, in its slot, and nothing waits for it.
+/* SEND: it meets the oldest matching READY, and becomes a job. A READY is a RECEIVE of another
+ * node that waits in a slot of the INBOX (receive.c). The job reads by the SEND's walk and
+ * writes by the READY's. The first of the two waits in its slot, and nothing waits for it.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "send.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "get.h"
+#include "message.h"
+#include "put.h"
+#include "receive.h"
+#include "requests.h"
 
 #define PROBE_TICKS 16u /* of 50 us, between two probes of nodes that owe a message */
 
 static struct line sends;
 static struct line readies;
 uint32_t send_waiting;
-uint32_t send_lost;
 
 RARE void send_boot(void)
 {
@@ -20,13 +27,13 @@ RARE void send_boot(void)
 	line_clear(&readies);
 }
 
-/* Who fits whom. */
+/* Node and endpoints that a SEND and a READY must have in common. */
 static uint32_t pair(uint32_t node, uint32_t sender, uint32_t receiver)
 {
 	return node | sender << 8 | receiver << 16;
 }
 
-/* The oldest that fits, taken out of its line; MCP_NO_TAG: there is none. */
+/* Take the oldest match out of its line. MCP_NO_TAG: there is none. */
 static uint32_t take_oldest(struct line *line, uint32_t key)
 {
 	uint32_t before = MCP_NO_TAG;
@@ -60,12 +67,12 @@ static RARE void leave(struct line *line, uint32_t tag)
 	send_waiting--;
 }
 
-/* A SEND that has met no READY ends. */
+/* End a SEND that has met no READY. */
 static RARE void end(uint32_t tag, enum dibber_status status)
 {
 	transfers[tag].key = 0;
 	transfers[tag].status = status;
-	transfer_complete(tag);
+	command_end_transfer(tag);
 }
 
 /* Meeting -------------------------------------------------------------------------------------- */
@@ -99,7 +106,7 @@ static void meet(uint32_t tag, uint32_t ready_tag)
 
 APART bool send_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	uint32_t levels = first_word >> 16 & 0xff;
 	uint32_t receiver = first_word >> 24;
@@ -122,7 +129,7 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (send_lost & 1u << node)
+	if (flow_lost & 1u << node)
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);
@@ -140,18 +147,18 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 	return true;
 }
 
-/* A slot of another node has one RECEIVE: a READY of the same slot is of a life that the node had
- * before. */
+/* A slot of another node has one RECEIVE. An older READY of the same slot is from a former
+ * life of that node. */
 static RARE void drop_former(struct transfer *transfer)
 {
-	uint32_t context = MCP_CONTEXT_TAG(transfer->cookie);
+	uint32_t context = REQUEST_TAG(transfer->cookie);
 
 	mcp_alive();
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (transfers[tag].node == transfer->node &&
-		    MCP_CONTEXT_TAG(transfers[tag].cookie) == context) {
+		    REQUEST_TAG(transfers[tag].cookie) == context) {
 			leave(&readies, tag);
-			message_free(tag);
+			transfer_free_inbox(tag);
 			return;
 		}
 }
@@ -164,8 +171,8 @@ void send_ready(uint32_t ready_tag)
 	enum dibber_status status = DIBBER_STATUS_BAD_OPCODE;
 	uint32_t tag;
 
-	/* The receiver's program checked it, and then the slot's owner may have written it again.
-	 */
+	/* The receiver's program checked it, but the slot's owner may have written it again
+	 * since. */
 	if ((first_word & 0xff) == DIBBER_OPCODE_RECEIVE)
 		status = get_check_target(ready_tag, first_word >> 20 & 0xf, length);
 	if (status != DIBBER_STATUS_OK) {
@@ -188,10 +195,11 @@ RARE bool send_unready(uint32_t node, uint32_t word)
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (transfers[tag].node == node && !((transfers[tag].cookie ^ word) & ~0xffu)) {
 			leave(&readies, tag);
-			message_free(tag);
+			transfer_free_inbox(tag);
 			return true;
 		}
-	/* It met a SEND before, which finds that out, or our reply crosses this. */
+	/* It has met a SEND, which will find the cancellation, or our reply crosses this
+	 * message. */
 	return node < DIBBER_NODES;
 }
 
@@ -201,13 +209,13 @@ void send_ended(uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
 
-	/* The last packet tells the receiver, if all went well. */
+	/* If all went well, the last packet tells the receiver. */
 	if (transfer->status == DIBBER_STATUS_OK ||
 	    transfer->status == DIBBER_STATUS_PEER_RESTARTED)
-		message_free(transfer->peer);
+		transfer_free_inbox(transfer->peer);
 	else
 		message_failed(transfer->peer, 0, transfer->status);
-	transfer_complete(tag);
+	command_end_transfer(tag);
 }
 
 static bool waits(uint32_t tag)
@@ -215,7 +223,7 @@ static bool waits(uint32_t tag)
 	return transfers[tag].kind == TRANSFER_SEND && transfers[tag].peer == MCP_NO_TAG;
 }
 
-/* End what waits at this tag, for whatever reason; false when there is nothing, or it must wait. */
+/* End what waits with this tag. False: nothing waits, or it must wait longer. */
 static bool give_up(uint32_t tag, enum dibber_status status)
 {
 	if (transfers[tag].kind == TRANSFER_RECEIVE)
@@ -237,17 +245,17 @@ RARE bool send_close_step(uint32_t endpoint)
 	return false;
 }
 
-/* READYs of nodes that are lost: nobody waits for their messages. */
+/* Drop READYs of nodes that are lost: their messages are not waited for any more. */
 static RARE void lose_readies(void)
 {
 	uint32_t before = MCP_NO_TAG, next;
 
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = next) {
 		next = transfers[tag].next;
-		if (send_lost & 1u << transfers[tag].node) {
+		if (flow_lost & 1u << transfers[tag].node) {
 			line_remove(&readies, tag, before);
 			send_waiting--;
-			message_free(tag);
+			transfer_free_inbox(tag);
 		} else {
 			before = tag;
 		}
@@ -259,7 +267,7 @@ RARE uint32_t send_lose_step(void)
 	uint32_t done = 0;
 
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
-		if (!(send_lost & 1u << transfers[tag].node))
+		if (!(flow_lost & 1u << transfers[tag].node))
 			continue;
 		mcp_alive();
 		if (!give_up(tag, DIBBER_STATUS_TIMEOUT))
@@ -269,11 +277,11 @@ RARE uint32_t send_lose_step(void)
 			return done;
 	}
 	lose_readies();
-	send_lost = 0;
+	flow_lost = 0;
 	return done + 1;
 }
 
-/* While nothing is under way, only the link tells that nobody is there. */
+/* While nothing is under way, only the link shows that the other node cannot be reached. */
 RARE void send_tick(bool link)
 {
 	static uint32_t down;
@@ -284,7 +292,7 @@ RARE void send_tick(bool link)
 	if (link && !(++ticks % PROBE_TICKS))
 		receive_probe();
 	if (down > MCP_GIVE_UP) {
-		send_lost = (1u << DIBBER_NODES) - 1;
+		flow_lost = (1u << DIBBER_NODES) - 1;
 		down = 0;
 	}
 }

@@ -38,10 +38,10 @@ _start:
 	call	main
 
 /*
- * An exception is a fault of this program or of its image; the only interrupt is the watchdog's, in
- * an endless loop. Leave what is needed to find it, tell the host, and have the watchdog halt the
- * engines, which would go on without anybody to answer them. No register is believed in, sp and gp
- * neither: they may be what is wrong. mtvec needs 4-byte alignment.
+ * An exception is a fault of this program or of its image. The only interrupt is the watchdog's,
+ * after an endless loop. Keep what is needed to find the fault and tell the host. Then let the
+ * watchdog halt the engines, because no program answers them any more. No register is trusted,
+ * not even sp and gp. mtvec needs 4-byte alignment.
  */
 	.option	push
 	.option	norelax

@@ -1,8 +1,8 @@
-/* The trace ring: what happened last, readable by the host even when this processor has stopped. */
+/* The trace ring: the last events. The host can read it even when this processor has stopped. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "trace.h"
 
 _Static_assert((DIBBER_TRACE_ENTRIES & (DIBBER_TRACE_ENTRIES - 1)) == 0, "the ring is masked");
 
@@ -21,6 +21,6 @@ void trace(enum dibber_trace event, uint32_t argument0, uint32_t argument1)
 	entry->argument[0] = argument0;
 	entry->argument[1] = argument1;
 	mcp_shared.events[event]++;
-	/* Last, so that a host that reads in between sees only whole entries. */
+	/* Last, so that a host that reads at the same time sees only whole entries. */
 	mcp_shared.trace_head = head + 1;
 }

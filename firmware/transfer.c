@@ -1,11 +1,11 @@
-/* The table of what was sent from a slot and has not ended. A tag belongs to one slot, so that
- * finding a place never fails and the tag in JOB_DONE is the index. What happens to a transfer
- * while it has PSNs is its lane's affair (bulk.c, express.c).
+/* The table of transfers: what was sent from a slot and has not ended. A tag belongs to one
+ * slot. So a transfer always has an entry, and the tag in JOB_DONE is its index. The lanes
+ * (flows/) handle a transfer while it has PSNs.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "transfer.h"
 
 struct transfer transfers[MCP_TRANSFERS];
 
@@ -31,33 +31,11 @@ void line_remove(struct line *line, uint32_t tag, uint32_t before)
 		line->tail = before;
 }
 
-/* Ends ----------------------------------------------------------------------------------------- */
-
-APART void transfer_complete(uint32_t tag)
+void transfer_free_inbox(uint32_t tag)
 {
-	struct transfer *transfer = &transfers[tag];
-	uint32_t status = transfer->status;
-
-	transfer_free(transfer);
-	command_complete(tag, transfer->cookie, transfer->length, transfer->node, status,
-			 transfer->key, transfer->flags & DIBBER_FLAG_SOLICIT);
-}
-
-void transfer_end_other(uint32_t tag)
-{
-	switch (transfers[tag].kind) {
-	case TRANSFER_ANSWER:
-		get_sent(tag);
-		break;
-	case TRANSFER_SEND:
-		send_ended(tag);
-		break;
-	case TRANSFER_GET:
-	case TRANSFER_ATOMIC:
-	case TRANSFER_RECEIVE:
-		message_acknowledged(tag);
-		break;
-	default:
-		message_sent(tag);
-	}
+	transfer_free(&transfers[tag]);
+	/* The slot stays reserved while the engine has its job. The slot's next get may be the
+	 * fast path's, and that needs its job to be the only one. */
+	if (transfer_is_free(tag))
+		REG_WRITE(INBOX_FREE, tag - MCP_INBOX);
 }

@@ -2,7 +2,7 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/flow.h"
 
 /* The incarnation of a flow began so many PSNs earlier. */
 void fake_age(uint32_t number, uint32_t psns);

@@ -228,6 +228,11 @@ def route(opcode, **values):
 # Build --------------------------------------------------------------------------------------------
 
 
+def program_sources():
+    """Paths of the control program's C files that a native build has."""
+    return [path for path in sorted(FIRMWARE.rglob("*.c")) if path.name != "asm_offsets.c"]
+
+
 @functools.cache
 def build():
     """Compile sources and fake into a shared library; undefined behaviour ends the process.
@@ -238,10 +243,9 @@ def build():
     write_if_changed(OUT / "dibber_interface.h", c_header())
     write_if_changed(OUT / "identity.h", f"#define MCP_IDENTITY 0x{IDENTITY:08x}u\n")
     library = OUT / "mcp.so"
-    sources = [*sorted(FIRMWARE.glob("*.c")), *sorted(pathlib.Path(__file__).parent.glob("*.c"))]
-    sources = [s for s in sources if s.name != "asm_offsets.c"]
+    sources = [*program_sources(), *sorted(pathlib.Path(__file__).parent.glob("*.c"))]
     headers = [
-        h for folder in (FIRMWARE, OUT, pathlib.Path(__file__).parent) for h in folder.glob("*.h")
+        h for folder in (FIRMWARE, OUT, pathlib.Path(__file__).parent) for h in folder.rglob("*.h")
     ]
     newest = max(p.stat().st_mtime for p in [*sources, *headers])
     if not library.exists() or library.stat().st_mtime < newest:

@@ -113,12 +113,20 @@ def mutants_of(name, text):
             yield Mutant(name, line.strip(), number, "statement", 0, ";")
 
 
+def program_files():
+    """Paths of the program's C files, by their names below firmware/."""
+    return {
+        str(path.relative_to(FIRMWARE)): path
+        for path in FIRMWARE.rglob("*.c")
+        if path.name != "asm_offsets.c"
+    }
+
+
 def candidates():
     return [
         mutant
-        for path in sorted(FIRMWARE.glob("*.c"))
-        if path.name != "asm_offsets.c"
-        for mutant in mutants_of(path.name, path.read_text())
+        for name, path in sorted(program_files().items())
+        for mutant in mutants_of(name, path.read_text())
     ]
 
 
@@ -200,12 +208,8 @@ class Builder:
         mcp_native.build()  # and the headers that it writes
         self.folder = pathlib.Path(folder)
         self.include = [f"-I{FIRMWARE}", f"-I{mcp_native.OUT}", f"-I{HERE}"]
-        sources = [
-            path
-            for path in [*FIRMWARE.glob("*.c"), *HERE.glob("*.c")]
-            if path.name != "asm_offsets.c"
-        ]
-        self.objects = {path.name: self.compiled(path, path.stem) for path in sources}
+        sources = program_files() | {path.name: path for path in HERE.glob("*.c")}
+        self.objects = {name: self.compiled(path, path.stem) for name, path in sources.items()}
 
     def compiled(self, path, name):
         target = self.folder / f"{name}.o"
@@ -213,7 +217,7 @@ class Builder:
         return target
 
     def library(self, mutant, text):
-        source = self.folder / f"mutant-{mutant.file}"
+        source = self.folder / f"mutant-{pathlib.Path(mutant.file).name}"
         source.write_text(text)
         objects = {**self.objects, mutant.file: self.compiled(source, "mutant")}
         target = self.folder / "mutant.so"

@@ -54,7 +54,7 @@ def test_each_handler_has_a_bound(report):
 
 
 # The watchdog's, in cycles.
-PERIOD = int(re.search(r"#define MCP_WATCHDOG\s+(\d+)u", (FIRMWARE / "mcp.h").read_text())[1])
+PERIOD = int(re.search(r"#define MCP_WATCHDOG\s+(\d+)u", (FIRMWARE / "runtime.h").read_text())[1])
 
 
 def test_the_watchdog_hears_of_a_program_that_works_before_it_bites(report, figure, of_image):
@@ -135,7 +135,7 @@ def test_every_handler_of_the_event_loop_is_in_the_report():
 def body_of(file, function):
     return re.search(
         rf"^[^\n;]*\b{function}\([^;{{]*\)\n{{\n(.*?)^}}",
-        (FIRMWARE / file).read_text(),
+        next(FIRMWARE.rglob(file)).read_text(),
         re.M | re.S,
     )[1]
 

@@ -65,19 +65,19 @@ CASES = [
         test_mcp_routes.test_a_scout_is_answered_by_the_way_that_it_names,
         {},
     ),
-    ("gathering", "bulk.c", "start", None, puts_arrive, {}),
+    ("gathering", "flows/bulk.c", "start", None, puts_arrive, {}),
     (
         "checksumming",
-        "bulk.c",
+        "flows/bulk.c",
         "job_ended",
         "transfer->key = REG_READ(JOB_CHECKSUM)",
         test_mcp_replay.test_a_transfer_with_checksum_is_sent_again_from_its_first_packet,
         {},
     ),
-    ("sending", "express.c", "express_puts", "REG_WRITE(PUT_START", puts_arrive, {}),
+    ("sending", "flows/express.c", "express_puts", "REG_WRITE(PUT_START", puts_arrive, {}),
     (
         "sending",
-        "express.c",
+        "flows/express.c",
         "express_message",
         None,
         test_mcp_messages.test_a_get_goes_as_a_message_from_its_slot_and_ends_with_its_answer,
@@ -141,7 +141,7 @@ CASES = [
     ),
     (
         "control messages",
-        "flow.c",
+        "flows/flow.c",
         "flow_incarnate",
         "REG_WRITE(FLOW_RESET",
         test_mcp_commands.test_boot_empties_the_region_table_starts_flows_and_says_who_it_is,
@@ -157,8 +157,8 @@ CASES = [
     ),
     (
         "scattering",
-        "get.c",
-        "get_expect",
+        "requests.c",
+        "request_expect",
         None,
         test_mcp_messages.test_what_is_expected_is_entered_before_the_message_is_queued,
         {},
@@ -217,10 +217,12 @@ def compile_object(name, *source, **options):
 
 @functools.cache
 def objects():
-    """Those of the whole program and of the fake, by file name."""
+    """Objects of the whole program and of the fake, by their sources' paths in the folder."""
     mcp_native.build()  # and the headers
-    sources = [*FIRMWARE.glob("*.c"), *(mcp_native.ROOT / "tests" / "firmware").glob("*.c")]
-    return {s.name: compile_object(s.stem, s) for s in sources if s.name != "asm_offsets.c"}
+    fakes = (mcp_native.ROOT / "tests" / "firmware").glob("*.c")
+    sources = {str(s.relative_to(FIRMWARE)): s for s in mcp_native.program_sources()}
+    sources |= {s.name: s for s in fakes}
+    return {name: compile_object(s.stem, s) for name, s in sources.items()}
 
 
 def library(number, replaced):

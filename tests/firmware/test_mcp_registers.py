@@ -14,7 +14,7 @@ SILENT = {r.name for r in MCP.registers if r.access in ("wk", "wo")}
 def test_the_program_reads_no_register_that_answers_0():
     text = "".join(
         path.read_text()
-        for path in [*FIRMWARE.glob("*.c"), *FIRMWARE.glob("*.h"), FIRMWARE / "start.S"]
+        for path in [*FIRMWARE.rglob("*.c"), *FIRMWARE.rglob("*.h"), FIRMWARE / "start.S"]
     )
     read = set(re.findall(r"\bREG_READ(?:_AT)?\((\w+)", text)) - {"name"}
     read |= set(

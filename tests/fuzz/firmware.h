@@ -10,7 +10,12 @@
 #include <stdint.h>
 
 #include "fake.h"
-#include "mcp.h"
+#include "command.h"
+#include "flows/bulk.h"
+#include "main.h"
+#include "requests.h"
+#include "scout.h"
+#include "transfer.h"
 
 /* fake.c and fake_fast.c: what tests do to the card. */
 extern struct fake_log fake_log[];

@@ -56,14 +56,14 @@ def build_firmware():
         f"-I{fakes}",
         f"-I{out}",
     ]
-    machine = [s for s in sorted(firmware.glob("*.c")) if s.name != "asm_offsets.c"]
+    machine = [s for s in sorted(firmware.rglob("*.c")) if s.name != "asm_offsets.c"]
     others = [
         *sorted(fakes.glob("*.c")),
         FOLDER / "firmware.c",
         FOLDER / "firmware_engines.c",
         FOLDER / "main.c",
     ]
-    headers = [h for folder in (firmware, fakes, FOLDER) for h in folder.glob("*.h")]
+    headers = [h for folder in (firmware, fakes, FOLDER) for h in folder.rglob("*.h")]
     program = out / "fuzz"
     out.mkdir(parents=True, exist_ok=True)
     with open(out / "lock", "w") as lock:  # tests may run side by side
@@ -84,7 +84,6 @@ def build_firmware():
                     "objcopy",
                     "--rename-section=.bss=mcp_data",
                     "--rename-section=.shared=mcp_kept",
-                    "--rename-section=.persistent=mcp_kept",
                     out / f"{source.stem}.o",
                 ],
                 check=True,

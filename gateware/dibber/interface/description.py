@@ -1200,3 +1200,7 @@ for _name, _value, _ in CONSTANTS:
     setattr(Constants, _name, _value)
 
 C = Constants
+
+def image_limit(sram_bytes):
+    """Bytes of the largest control program image for a card with so much SRAM."""
+    return C.IMAGE_SCARCE if sram_bytes == C.SRAM_SCARCE else sram_bytes//2

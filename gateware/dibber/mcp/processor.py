@@ -12,7 +12,7 @@ from litex.soc.interconnect import wishbone
 from dibber.common.register_bridge import RegisterBridge
 from dibber.common.sram import SharedSRAM
 from dibber.debug.dm import DebugModule
-from dibber.interface.description import C
+from dibber.interface.description import C, image_limit
 from dibber.layouts import slot_port, slot_write_port
 from dibber.mcp import vexriscv
 
@@ -25,7 +25,7 @@ SRAM_SCARCE = C.SRAM_SCARCE
 
 def image_bytes(sram_bytes):
     """Bytes of the largest image, as firmware/mcp.ld has it."""
-    return C.IMAGE_SCARCE if sram_bytes == SRAM_SCARCE else sram_bytes//2
+    return image_limit(sram_bytes)
 
 def cache_bytes(sram_bytes):
     """Bytes of the instruction cache, a power of two. An image for a small SRAM may be larger than

@@ -1,19 +1,26 @@
-/* The EXPRESS lane: packets that are made from a slot alone, inline puts and messages. Each has one
- * PSN, and the ring of a flow says by PSN which slot it was: what is acknowledged ends, what is not
- * is queued again. Nothing here can fail half way.
+/* The EXPRESS lane: packets that are made from a slot alone, inline puts and messages. Each
+ * packet has one PSN. The ring of a flow tells by PSN which slot it was. Acknowledged packets
+ * end, the others are queued again. No packet can fail half way.
  *
- * Most inline puts go the short way: EVENTS shows in one word all that there is to decide about,
- * that word is kept in the ring, and completes the put when it is written to POST_PUT. README.md,
- * "What an inline put costs".
+ * Most inline puts go the short way: EVENTS shows in one word all that must be decided. The
+ * ring keeps that word, and writing it to POST_PUT completes the put. See README.md, "What an
+ * inline put costs".
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/express.h"
+
+#include "command.h"
+#include "flows/ended.h"
+#include "flows/fast.h"
+#include "queue.h"
+#include "requests.h"
 
 /*
- * What is under way, by PSN: an inline put as EVENTS showed it and POST_PUT wants it, with its
- * status in the lowest byte; or the tag of a transfer, which has not the highest bit.
+ * What is under way, by PSN. An inline put is the word that EVENTS showed and POST_PUT wants,
+ * with its status in the lowest byte. Any other entry is the tag of a transfer, without the
+ * highest bit.
  */
 static uint32_t ring[DIBBER_NODES][DIBBER_WINDOW];
 
@@ -33,7 +40,7 @@ _Static_assert(DIBBER_MCP_POST_PUT_STATUS_SHIFT == 0 && __BYTE_ORDER__ == __ORDE
 
 _Static_assert((DIBBER_WINDOW & (DIBBER_WINDOW - 1)) == 0, "the ring is masked");
 
-/* The lane is number 0, so that a node's number is that of its flow. */
+/* The lane has number 0, so a node's number is that of its flow. */
 _Static_assert(MCP_EXPRESS == 0, "a node's flow is found by its number");
 
 static inline bool has_space(void)
@@ -41,7 +48,7 @@ static inline bool has_space(void)
 	return REG_READ(EXPRESS_SPACE);
 }
 
-/* The flow goes on, or has room again. */
+/* Open a flow, with room for a whole window. */
 static inline void open_flow(struct flow *flow)
 {
 	flow->state = FLOW_OPEN;
@@ -58,7 +65,7 @@ static inline uint32_t put_tag(uint32_t word)
 	return FIELD_GET(EVENTS, ENDPOINT, word) * DIBBER_SLOTS + FIELD_GET(EVENTS, SLOT, word);
 }
 
-/* EXPRESS_START of what lies in a slot, but for the epoch. */
+/* EXPRESS_START for the content of a slot, without the epoch. */
 static ALWAYS uint32_t start_of(uint32_t tag, uint32_t length)
 {
 	return FIELD_PUT(EXPRESS_START, SLOT, tag % DIBBER_SLOTS) |
@@ -72,7 +79,7 @@ static ALWAYS void queue_packet(struct flow *flow, uint32_t psn, uint32_t start)
 	REG_WRITE(EXPRESS_START, start | FIELD_PUT(EXPRESS_START, EPOCH, flow->epoch));
 }
 
-/* Queue the packet that has this place in the ring again. */
+/* Queue the packet of this ring entry again. */
 static void queue(struct flow *flow, uint32_t psn, uint32_t word)
 {
 	uint32_t start;
@@ -96,7 +103,8 @@ bool express_accepts(uint32_t node)
 	return flows[node].next != flows[node].limit && has_space();
 }
 
-/* A packet's place in the ring; what it waits for comes first. */
+/* Queue a packet and enter it in the ring. The registers come first, because the packet waits
+ * for them. */
 static ALWAYS void submit(uint32_t tag, uint32_t start)
 {
 	uint32_t node = transfers[tag].node;
@@ -120,8 +128,8 @@ void express_probe(uint32_t tag)
 
 /* Inline puts, the short way ------------------------------------------------------------------- */
 
-/* Its flow takes none; whether it does now. If not, those of other endpoints are not to wait for
- * it. */
+/* The flow of an inline put takes nothing. Returns whether it does now. If not, pass over this
+ * put, so that those of other endpoints do not wait for it. */
 static RARE bool make_way(uint32_t node, uint32_t events)
 {
 	mcp_alive();
@@ -129,8 +137,8 @@ static RARE bool make_way(uint32_t node, uint32_t events)
 		fast_take(node);
 		return flows[node].next != flows[node].limit;
 	}
-	/* The host has changed this card's number since it was read: what is to be told of that is
-	 * told elsewhere. */
+	/* The host has changed this card's node number since it was read. The ordinary check
+	 * reports that. */
 	if (flows[node].state == FLOW_SELF && queue_flush())
 		express_command(put_tag(events), COMMAND_WORD(put_tag(events), opcode));
 	else
@@ -139,8 +147,8 @@ static RARE bool make_way(uint32_t node, uint32_t events)
 }
 
 /*
- * What the packet waits for comes first, then what this program must remember of it. Called in one
- * place only, the event loop, which has the registers that it needs.
+ * Send inline puts. The write that the packet waits for comes first, then what this program must
+ * remember. Only the event loop calls this, which has no other use for the registers.
  */
 uint32_t express_puts(uint32_t events)
 {
@@ -156,8 +164,8 @@ uint32_t express_puts(uint32_t events)
 			  flow->order | (events & EVENTS_ENDPOINT) | (flow->next & 0xffff));
 		IN_ORDER();
 		*place_of(node, flow->next++) = events & ~EVENTS_ALONE;
-		/* The next one shows 25 to 30 cycles after this one was taken: one look may be too
-		 * early. */
+		/* The next put shows 25 to 30 cycles after this one was taken, so one read may
+		 * be too early. */
 		events = REG_READ(EVENTS);
 		if (!express_is_put(events))
 			events = REG_READ(EVENTS);
@@ -171,7 +179,7 @@ static ALWAYS uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Those that are acknowledged, one behind the other, as many as there is room for; how many. */
+/* End acknowledged inline puts in a row, as many as there is room for. Returns how many. */
 static ALWAYS uint32_t end_puts(uint32_t number, struct flow *flow)
 {
 	uint32_t first = flow->ended, ended = first;
@@ -214,7 +222,7 @@ static enum dibber_status check(uint32_t tag, uint32_t first_word, uint32_t node
 
 APART bool express_command(uint32_t tag, uint32_t first_word)
 {
-	uint32_t node = COMMAND_WORD(tag, node); /* and reserved0, which makes it too large */
+	uint32_t node = COMMAND_WORD(tag, node); /* with reserved0, which makes it too large */
 	uint32_t length = COMMAND_WORD(tag, length);
 	enum dibber_status status = check(tag, first_word, node, length);
 	struct transfer *transfer;
@@ -283,7 +291,7 @@ static RARE void requeue(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 
-	/* What was on the link already may have arrived after all. */
+	/* Packets that were on the link already may have arrived after all. */
 	if (psn_before(flow->cursor, flow->acked))
 		flow->cursor = flow->acked;
 	while (flow->cursor != flow->next && has_space()) {
@@ -296,8 +304,8 @@ static RARE void requeue(uint32_t number)
 		flow_work |= 1u << number;
 }
 
-/* Nobody knows whether what is before `end` was executed: it ends with this status, in a former
- * incarnation. How many do. */
+/* It is unknown whether what is before `end` was executed. It ends with `reason`, in a former
+ * incarnation. Returns how many do. */
 static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status reason)
 {
 	struct flow *flow = &flows[number];
@@ -307,14 +315,15 @@ static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status r
 		uint32_t word = *place_of(number, psn);
 		uint8_t *status = express_status(number, psn);
 
-		/* An answer proves that the request arrived, whoever lost its acknowledgement. */
+		/* An answer proves that the request arrived, even if its acknowledgement was
+		 * lost. */
 		if (*status == DIBBER_STATUS_OK &&
 		    (express_is_put(word) || transfers[word].busy != BUSY_REQUEST)) {
 			*status = reason;
 			count++;
 		}
 	}
-	/* As in bulk_expire. From here on nothing reads the slots of the former incarnation. */
+	/* As in bulk_expire(). From here on nothing reads the slots of the former incarnation. */
 	flow_incarnate(number);
 	flow->acked = end;
 	flow->state = FLOW_OVER;
@@ -327,7 +336,7 @@ static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status r
 RARE void express_expire(uint32_t number)
 {
 	mcp_shared.timeouts += give_up(number, flows[number].next, DIBBER_STATUS_TIMEOUT);
-	send_lost |= 1u << number;
+	flow_lost |= 1u << number;
 }
 
 RARE void express_restart(uint32_t number, uint32_t end)
@@ -335,7 +344,7 @@ RARE void express_restart(uint32_t number, uint32_t end)
 	give_up(number, end, DIBBER_STATUS_PEER_RESTARTED);
 }
 
-/* PSNs of the new incarnation; what the former one did not execute is first in it. */
+/* Begin PSNs of the new incarnation. First in it is what the former one did not execute. */
 static RARE void begin_anew(uint32_t number)
 {
 	static uint32_t kept[DIBBER_WINDOW];
@@ -366,12 +375,13 @@ static RARE void step_on(uint32_t number)
 		}
 		flow_renumber(flow);
 		open_flow(flow);
-		if (!message_asks(number))
+		if (!request_is_open(number))
 			fast_arm(number);
 	}
 }
 
-/* What did not go the short way. Whether the last one was a put, or a reply to an atomic. */
+/* End what did not go the short way. Returns whether the last one was a put, or a reply to an
+ * atomic. */
 static APART bool end_others(uint32_t number, uint32_t *done)
 {
 	struct flow *flow = &flows[number];
@@ -397,9 +407,9 @@ void express_rest(uint32_t number)
 	if (flow->state != FLOW_OPEN)
 		return;
 	if (flow->ended == flow->next) {
-		if ((fast_pauses(number) || fast_rests(number)) && !message_asks(number))
+		if ((fast_pauses(number) || fast_rests(number)) && !request_is_open(number))
 			fast_arm(number);
-	} else if (fast_pauses(number) && !message_asks(number)) {
+	} else if (fast_pauses(number) && !request_is_open(number)) {
 		flow->limit = flow->next;
 		flow->ticks |= MCP_SHUT;
 	}
@@ -414,7 +424,7 @@ uint32_t express_step(uint32_t number)
 	if (flow->ended != flow->acked) {
 		if (!express_is_put(*place_of(number, flow->ended)))
 			put = end_others(number, &done);
-		/* No room for a completion, or enough for now. */
+		/* There is no room for a completion, or this call has done enough. */
 		if (flow->ended != flow->acked)
 			flow_work |= 1u << number;
 	}

@@ -1,12 +1,17 @@
-/* Who has a flow. An armed one is the fast path's: the gateware puts on it, hears the
- * acknowledgements and completes. All else is this program's, which claims the flow before anything
- * but a good put is done on it: then what is under way there is as if this program had put it, and
- * takes its ordinary way from there.
+/* Which flows the fast path has. On an armed flow the gateware sends puts, takes
+ * acknowledgements and completes. For anything else this program claims the flow first. Then
+ * all that is under way there looks as if this program had sent it.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/fast.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "requests.h"
+#include "trace.h"
 
 _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_ARM_PLACE_PSN_SHIFT &&
 		       DIBBER_MCP_JOB_FLOW_NODE_SHIFT == DIBBER_MCP_ARM_PLACE_NODE_SHIFT &&
@@ -16,7 +21,7 @@ _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_ARM_PLACE_PSN_SHIFT &
 _Static_assert(DIBBER_FAST_PUTS *(DIBBER_FAST_LENGTH / DIBBER_PACKET_PAYLOAD + 1) < MCP_PSNS,
 	       "what the fast path has under way is told apart by 16 bits");
 
-/* The first put on a flow need not be missed: all are armed that lead anywhere. */
+/* Arm all flows that lead to another node, so that the first put can go the fast path. */
 RARE void fast_boot(void)
 {
 	for (uint32_t number = 0; number < MCP_FLOWS; number++)
@@ -43,13 +48,13 @@ RARE void fast_arm(uint32_t number)
 	trace(DIBBER_TRACE_ARM, number, flow->next);
 }
 
-/* Packets of the oldest that is under way. */
+/* Packets of the oldest transfer that is under way. */
 static uint32_t packets_of_entry(uint32_t number)
 {
 	return number < MCP_BULK ? 1 : packets_of(REG_READ(CLAIM_LENGTH));
 }
 
-/* What it is here, by its kind. */
+/* The kind of transfer that an entry of the fast path is here. */
 static uint32_t adopted(uint32_t number, uint32_t entry)
 {
 	switch (FIELD_GET(CLAIM_ENTRY, KIND, entry)) {
@@ -64,7 +69,8 @@ static uint32_t adopted(uint32_t number, uint32_t entry)
 	}
 }
 
-/* It becomes this program's. `asks`: it is one that has left the ring. */
+/* Enter a transfer of the fast path here. `asks`: it has left the ring and waits only for its
+ * answer. */
 static void adopt(uint32_t number, bool asks)
 {
 	uint32_t generation = FIELD_GET(CLAIM_STATE, GENERATION, REG_READ(CLAIM_STATE));
@@ -77,21 +83,21 @@ static void adopt(uint32_t number, bool asks)
 	uint32_t end = next - (uint16_t)(next - FIELD_GET(CLAIM_ENTRY, PSN, entry));
 	struct transfer *transfer;
 
-	/* The one behind it is shown 6 cycles later: what is done here lasts longer. */
+	/* The next entry shows 6 cycles later. What follows takes longer. */
 	REG_WRITE(CLAIM_POP, 1);
 	transfer = transfer_enter(tag, adopted(number, entry), 0, number % DIBBER_NODES);
 	transfer->length = length;
 	transfer->word = cookie;
 	if (FIELD_GET(CLAIM_ENTRY, KIND, entry) == DIBBER_FAST_KIND_ASK) {
 		transfer->busy = asks ? BUSY_ANSWER : BUSY_REQUEST | BUSY_ANSWER;
-		message_adopt(tag, generation);
+		request_adopt(tag, generation);
 	}
 	transfer->cookie = cookie;
 	transfer->key = 0;
 	transfer->flags = FIELD_GET(CLAIM_ENTRY, SOLICIT, entry) ? DIBBER_FLAG_SOLICIT : 0;
 	if (tag < MCP_COMMANDS)
 		endpoints[tag / DIBBER_SLOTS].outstanding++;
-	/* What was acknowledged is no packet any more. */
+	/* Its packet was acknowledged, so it has no PSN any more. */
 	if (asks)
 		return;
 	if (number < MCP_BULK)
@@ -108,7 +114,7 @@ RARE void fast_take(uint32_t number)
 	mcp_alive();
 	REG_WRITE(FLOW_CLAIM, number);
 	REG_WRITE(GIVEN, 1u << number);
-	/* What was claimed is shown 6 cycles later: the first look is too early. */
+	/* The registers show the claim 6 cycles later, so the first read is too early. */
 	REG_READ(CLAIM_STATE);
 	claimed = REG_READ(CLAIM_STATE);
 	entries = FIELD_GET(CLAIM_STATE, ENTRIES, claimed);
@@ -118,12 +124,13 @@ RARE void fast_take(uint32_t number)
 		under_way =
 			(uint16_t)(FIELD_GET(CLAIM_STATE, PSN, claimed) + packets_of_entry(number) -
 				   FIELD_GET(CLAIM_ENTRY, PSN, REG_READ(CLAIM_ENTRY)));
-	/* Whole rounds of the PSNs are not known, nor asked for; but nothing under way is before
-	 * the place of arming. */
+	/* Whole rounds of 65,536 PSNs are not counted, and nothing needs them. But nothing
+	 * under way is before the place where the flow was armed. */
 	if (moved < under_way)
 		moved += 1u << 16;
 
-	/* Armed for nothing: the next time later, 1, 3, 7 and at most 63 puts from now. */
+	/* It was armed in vain: the next time it is armed later, after 1, 3, 7 and at most 63
+	 * puts. */
 	flow->shy = moved ? 0 : (2 * flow->shy + 1) & 63;
 	flow->state = FLOW_OPEN;
 	flow->next += moved;
@@ -162,10 +169,10 @@ RARE void fast_claim_active(void)
 }
 
 /*
- * A flow is given two ticks, the first of which may be a short one. The tick that claims it is the
- * second of those that its packets wait (replay.c). No time counts while nothing that has left is
- * unacknowledged and the work goes on: the send engine's, or for an answer that of the node that
- * was asked.
+ * Claim flows that have stalled for two ticks, of which the first may be short. The tick that
+ * claims a flow counts as one tick that its packets have waited (replay.c). No time counts while
+ * nothing that has left is unacknowledged and the work goes on. The work is the send engine's or,
+ * for an answer, that of the node that was asked.
  */
 RARE void fast_tick(uint32_t works, bool sends)
 {

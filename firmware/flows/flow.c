@@ -1,18 +1,25 @@
-/* Flows of both lanes: packet sequence numbers, acknowledgements, refusals and incarnations. What
- * a lane does with them is in bulk.c and express.c, what happens when none come in replay.c.
+/* Flows of both lanes: packet sequence numbers, acknowledgements, refusals and incarnations.
+ * The lanes are in bulk.c and express.c. Replay is in replay.c.
  *
- * PSNs are kept in 32 bits. A new incarnation starts at the next multiple of 65,536, so that the
- * low halves agree with the wire and a PSN before `start` is known to be of a former incarnation.
- * The window (64 packets) keeps what the gateware reports within 16 bits of what is known here.
+ * PSNs have 32 bits here. A new incarnation starts at the next multiple of 65,536. So the low
+ * halves agree with the wire, and a PSN before `start` belongs to a former incarnation. The
+ * window of 64 packets keeps what the gateware reports within 16 bits of what is known here.
  *
- * An incarnation's number here tells jobs and packets that wait from those of former ones. What
- * packets carry on the link is counted by the gateware, which no fault of this program and no
- * restart touches.
+ * The number of an incarnation here tells waiting jobs and packets from former ones. The
+ * gateware counts the incarnations that packets carry on the link. No fault and no restart of
+ * this program changes that count.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/flow.h"
+
+#include "command.h"
+#include "flows/bulk.h"
+#include "flows/express.h"
+#include "flows/fast.h"
+#include "trace.h"
+#include "transfer.h"
 
 #define REFUSALS 48 /* more than the gateware's two queues of 16 hold */
 #define EPOCHS	 (DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
@@ -20,8 +27,11 @@
 struct flow flows[MCP_FLOWS];
 uint32_t flow_work;
 uint32_t flow_active;
+uint32_t flow_lost;
+uint32_t flow_restart, flow_restart_begun;
+uint16_t flow_restart_psn[MCP_FLOWS];
 
-static uint32_t served; /* flow that had its turn last */
+static uint32_t served; /* flow of the last turn */
 
 _Static_assert(!DIBBER_MCP_LEFT_PSN_SHIFT && !DIBBER_MCP_ACKED_PSN_SHIFT,
 	       "both are compared as the low half");
@@ -33,6 +43,13 @@ _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_EXPRESS_FLOW_PSN_SHIF
 	       "a flow's place has one form");
 
 /* Refusals ------------------------------------------------------------------------------------- */
+
+static RARE void restart_heard(uint32_t number, uint32_t psn)
+{
+	flow_restart_psn[number] = psn;
+	flow_restart |= 1u << number;
+	flow_restart_begun &= ~(1u << number);
+}
 
 static RARE void refusal(void)
 {
@@ -47,7 +64,8 @@ static RARE void refusal(void)
 		struct flow *flow = &flows[number];
 		uint32_t psn;
 
-		/* While it waits no put of the fast path ends: it may be of one of those. */
+		/* No put of the fast path ends while a refusal waits, because it may refuse
+		 * that put. */
 		fast_claim(number);
 		psn = flow->acked + (int16_t)(FIELD_GET(REFUSAL, PSN, value) - flow->acked);
 		tag = number < MCP_BULK ? express_find(number, psn) : bulk_find(number, psn);
@@ -63,7 +81,7 @@ static RARE void refusal(void)
 	}
 	if (!status || *status != DIBBER_STATUS_OK)
 		return;
-	/* The reason is the peer's word, and may be any number. */
+	/* The reason comes from the peer and may be any number. */
 	if (reason != DIBBER_STATUS_REMOTE_READ_ERROR && reason != DIBBER_STATUS_REMOTE_BAD_LIST &&
 	    (reason < DIBBER_STATUS_REMOTE_BAD_KEY || reason > DIBBER_STATUS_REMOTE_BAD_HEADER))
 		reason = DIBBER_STATUS_REMOTE_BAD_HEADER;
@@ -106,15 +124,15 @@ void flow_incarnate(uint32_t number)
 		      FIELD_PUT(JOB_FLOW, NODE, number % DIBBER_NODES);
 	REG_WRITE(FLOW_RESET, FIELD_PUT(FLOW_RESET, FLOW, number) |
 				      FIELD_PUT(FLOW_RESET, INCARNATION, flow->incarnation));
-	/* The reset made it epoch 0, which jobs that the engine has may be of: they shall end. */
+	/* The reset set epoch 0, and the engine may have jobs of epoch 0. The next epoch ends
+	 * them. */
 	flow_rewind(number);
 	trace(DIBBER_TRACE_INCARNATION, number, flow->incarnation);
-	/*
-	 * A refusal names no incarnation. Those that wait now find no transfer of the new flow,
-	 * since it has none yet; later they might.
-	 */
+	/* A refusal names no incarnation. One that waits now finds no transfer, because the
+	 * new flow has none yet. Later it might find a wrong one. */
 	take_refusals();
-	restart_forget(number);
+	/* A flow that restart.c has begun with stays. */
+	flow_restart &= ~(1u << number) | flow_restart_begun;
 }
 
 void flow_renumber(struct flow *flow)
@@ -124,8 +142,8 @@ void flow_renumber(struct flow *flow)
 	flow->acked = flow->start;
 	flow->ended = flow->start;
 	flow->limit = flow->start;
-	/* Its first NAK counts: what its peer was asked it answered late, and heard nothing so far.
-	 */
+	/* The first NAK of an incarnation always counts. It may mean that the peer answered
+	 * late and dropped the first packets. */
 	flow->rewound = flow->start - 1;
 	flow->doubt = flow->start;
 	flow->seen = flow->start;
@@ -153,7 +171,7 @@ RARE void flow_boot(void)
 
 static RARE void unknown(uint32_t number, uint32_t acked)
 {
-	/* What moved before a flow was armed may be heard of after that. */
+	/* An acknowledgement of the time before the flow was armed may be reported late. */
 	if (flows[number].state == FLOW_ARMED)
 		return;
 	trace(DIBBER_TRACE_ACK_UNKNOWN, number, acked);
@@ -171,9 +189,9 @@ static inline void advance(uint32_t number, uint32_t acked)
 }
 
 /*
- * A packet's header leaves while its payload is still read from host memory. So a flow waits for an
- * acknowledgement when a packet has left to its end, and none before. A packet that was dropped at
- * its gate, because the target did not answer what it holds, counts as one that the link has lost.
+ * A packet's header leaves while its payload is still read from host memory. So a flow waits for
+ * an acknowledgement only when a packet has left completely. A packet that the gateware dropped,
+ * because the target did not answer its question, counts as lost on the link.
  */
 bool flow_waits(uint32_t number)
 {
@@ -195,7 +213,8 @@ static inline void acknowledge(uint32_t number)
 {
 	uint32_t acked = REG_READ_AT(ACKED, number);
 
-	/* A refusal is there when ACKED covers it: known before its transfer completes. */
+	/* The gateware sets ACKED.refusal with the PSN. So the refusal is known before its
+	 * transfer completes. */
 	if (FIELD_GET(ACKED, REFUSAL, acked))
 		take_refusals();
 	advance(number, FIELD_GET(ACKED, PSN, acked));
@@ -206,16 +225,16 @@ void flow_acknowledge(uint32_t number)
 	acknowledge(number);
 }
 
-/* Whether an acknowledgement that was just taken over has anything to be done for it: a long put
- * has many before its end. */
+/* Whether an acknowledgement that was just taken over needs a step of its lane. A long put has
+ * many acknowledgements before its end. */
 static ALWAYS bool is_wanted(uint32_t number)
 {
 	return number < MCP_BULK || bulk_may_end(number);
 }
 
 /*
- * Each flow that may go on has its turn; what it cannot finish now it asks for again. Whose turn it
- * is, or MCP_FLOWS; and whether anything was done so far.
+ * Each flow that may go on has its turn, and asks for another one if it cannot finish now.
+ * Returns the flow whose turn it is, or MCP_FLOWS. `done` says whether anything was done so far.
  */
 static APART uint32_t take_turns(uint32_t changed, uint32_t *done)
 {
@@ -242,7 +261,7 @@ uint32_t flow_ack_handler(void)
 	uint32_t number = served, done = changed != 0;
 
 	REG_WRITE(ACKED_CHANGED, changed);
-	/* Usually the flow that was served last is the only one. */
+	/* Usually the flow of the last turn is the only one. */
 	if ((changed | flow_work) != 1u << number) {
 		number = take_turns(changed, &done);
 		if (number == MCP_FLOWS)

@@ -1,10 +1,13 @@
-/* The BULK lane: transfers that are read from host memory by send jobs, in PSN order on a list a
- * flow. README.md, "When a job fails" and "Replay", has the argument for DRAIN and REQUEUE.
+/* The BULK lane: transfers that send jobs read from host memory, on one list for each flow, in
+ * PSN order. README.md, "When a job fails" and "Replay", explains DRAIN and REQUEUE.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include "mcp.h"
+#include "flows/bulk.h"
+
+#include "flows/ended.h"
+#include "trace.h"
 
 uint32_t bulk_space;
 
@@ -19,8 +22,8 @@ static bool has_space(void)
 	return bulk_space || bulk_look();
 }
 
-/* What a job needs that is no put's: whose request it answers, and where that says what to write.
- */
+/* The registers of a job that is no put: whose request it answers, and where that request says
+ * what to write. */
 static RARE uint32_t answer(struct transfer *transfer)
 {
 	uint32_t ready = transfer->peer;
@@ -100,7 +103,7 @@ RARE uint32_t bulk_find(uint32_t number, uint32_t psn)
 {
 	struct flow *flow = &flows[number];
 
-	/* At most a window of packets lies between the head and the one refused. */
+	/* At most a window of packets lies between the head and the refused one. */
 	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (!psn_before(transfers[tag].first, flow->start) &&
 		    psn - transfers[tag].first < transfers[tag].end - transfers[tag].first)
@@ -108,7 +111,7 @@ RARE uint32_t bulk_find(uint32_t number, uint32_t psn)
 	return MCP_NO_TAG;
 }
 
-/* The PSN that follows a transfer's own. */
+/* PSN after a transfer's own. */
 static uint32_t following(struct flow *flow, struct transfer *transfer)
 {
 	return transfer->next == MCP_NO_TAG ? flow->next : transfers[transfer->next].first;
@@ -116,7 +119,7 @@ static uint32_t following(struct flow *flow, struct transfer *transfer)
 
 /* Ends of jobs --------------------------------------------------------------------------------- */
 
-/* Nobody knows any more whether a transfer has been executed. */
+/* It is unknown whether a transfer was executed. */
 static void lose(struct transfer *transfer, enum dibber_status status)
 {
 	transfer->state = TRANSFER_OVER;
@@ -125,7 +128,7 @@ static void lose(struct transfer *transfer, enum dibber_status status)
 		transfer->status = status;
 }
 
-/* The same of this transfer and those behind it. */
+/* The same for this transfer and those behind it. */
 static RARE void give_up(uint32_t tag, enum dibber_status reason)
 {
 	for (; tag != MCP_NO_TAG; tag = transfers[tag].next) {
@@ -134,7 +137,7 @@ static RARE void give_up(uint32_t tag, enum dibber_status reason)
 	}
 }
 
-/* The job failed, or used other PSNs than were reserved. */
+/* The job failed, or used other PSNs than were reserved for it. */
 static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint32_t end)
 {
 	struct transfer *transfer = &transfers[tag];
@@ -143,13 +146,13 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 
 	mcp_alive();
 	trace(DIBBER_TRACE_JOB_ERROR, done, end);
-	/* Without an error, its owner changed the command after it was checked. */
+	/* No error means that its owner changed the command after the check. */
 	if (transfer->status == DIBBER_STATUS_OK)
 		transfer->status = status ? status : DIBBER_STATUS_BAD_LENGTH;
 	transfer->state = TRANSFER_CUT;
 	transfer->busy = 0;
 
-	/* Behind a gap its packets are void, and it gets none when its turn comes again. */
+	/* Behind a gap its packets have no effect. It gets no PSNs when its turn comes again. */
 	if (psn_before(transfer->first, flow->start))
 		return;
 	if (flow->state == FLOW_DRAIN && !psn_before(transfer->first, transfers[flow->mark].first))
@@ -157,13 +160,13 @@ static RARE void job_failed(struct flow *flow, uint32_t tag, uint32_t done, uint
 
 	transfer->end = psn_before(end, transfer->first) ? transfer->first : end;
 	/*
-	 * Nothing is behind it: the next one takes up where it stopped. Not if it was sent before,
-	 * perhaps farther: those PSNs may have been executed.
+	 * With nothing behind it, the next transfer continues at the PSN where it stopped. Not
+	 * if it was sent before, because that pass may have gone farther and its PSNs may have
+	 * been executed.
 	 */
 	if (transfer->next == MCP_NO_TAG && state == TRANSFER_SENT)
 		flow->next = transfer->end;
-	/* After a whole pass the gap is not one to the peer, who may have executed what is behind
-	 * it. */
+	/* After a whole pass the peer sees no gap and may have executed what is behind it. */
 	if (state == TRANSFER_WHOLE || following(flow, transfer) == transfer->end)
 		give_up(transfer->next, DIBBER_STATUS_TIMEOUT);
 	if (flow->state != FLOW_REWIND) {
@@ -180,10 +183,10 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 	uint32_t end;
 
 	transfer->busy &= ~BUSY_JOB;
-	/* One that was abandoned has its completion already; now its slot may be used again. */
+	/* An abandoned transfer has completed already. Now its slot may be used again. */
 	if (transfer->state == TRANSFER_FREE || transfer->kind == TRANSFER_REPLY) {
 		if (transfer_is_free(tag) && tag >= MCP_INBOX)
-			message_free(tag);
+			transfer_free_inbox(tag);
 		if (tag < MCP_COMMANDS)
 			REG_WRITE(SLOT_FREE,
 				  FIELD_PUT(SLOT_FREE, SLOT, tag % DIBBER_SLOTS) |
@@ -192,7 +195,8 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 	}
 	flow->jobs--;
 
-	/* Ahead of what is acknowledged, or behind it when acknowledgements were read first. */
+	/* The job's end is before `acked` if acknowledgements were read first, else at or
+	 * after it. */
 	end = flow->acked + (int16_t)(FIELD_GET(JOB_DONE, PSN, done) - flow->acked);
 	if (status == DIBBER_STATUS_OK && end == transfer->end &&
 	    !psn_before(transfer->first, flow->start)) {
@@ -222,7 +226,7 @@ APART uint32_t bulk_job_handler(void)
 		uint32_t value = REG_READ(JOB_DONE);
 		uint32_t tag = FIELD_GET(JOB_DONE, TAG, value);
 
-		/* One that fails on the fast path is the first to be heard of here. */
+		/* A job of the fast path that failed may come here first. */
 		if (tag < MCP_TRANSFERS && !(transfers[tag].busy & BUSY_JOB))
 			fast_given();
 		if (tag < MCP_TRANSFERS && (transfers[tag].busy & BUSY_JOB))
@@ -240,8 +244,8 @@ APART uint32_t bulk_job_handler(void)
 /* Whether the transfer at the head has ended. */
 static inline bool has_ended(struct flow *flow, struct transfer *transfer)
 {
-	/* What is queued again must not forget the gap that it left: it stays until DRAIN has come
-	 * to it. */
+	/* A CUT transfer that is queued again stays until DRAIN has come to it, because the
+	 * gap must not be forgotten. */
 	if (transfer->state == TRANSFER_CUT && flow->state != FLOW_DRAIN &&
 	    following(flow, transfer) != transfer->end)
 		return false;
@@ -254,15 +258,14 @@ static inline bool has_ended(struct flow *flow, struct transfer *transfer)
 	return !transfer->busy || flow->abandon;
 }
 
-/* All up to the gap has arrived, and nothing behind it was executed: what is there gets new PSNs.
- */
+/* All up to the gap has arrived. Nothing behind it was executed, so it gets new PSNs. */
 static RARE void leave_drain(uint32_t number, uint32_t end)
 {
 	struct flow *flow = &flows[number];
 
 	flow->mark = MCP_NO_TAG;
 	if (flow->head == MCP_NO_TAG && flow->next == end && flow->acked == end) {
-		/* The next one takes up where the failed one stopped. */
+		/* The next transfer continues where the failed one stopped. */
 		flow->state = FLOW_OPEN;
 		return;
 	}
@@ -271,7 +274,7 @@ static RARE void leave_drain(uint32_t number, uint32_t end)
 	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
 }
 
-/* Nobody is left who would send the packets that are missing to the peer. */
+/* No transfer is left that could send the packets that the peer misses. */
 static RARE void leave_gap(uint32_t number)
 {
 	flow_incarnate(number);
@@ -333,14 +336,14 @@ RARE void bulk_rewind(uint32_t number)
 	flow_work |= 1u << number;
 }
 
-/* A failed job that left PSNs unused, which the packets behind it cannot do without. */
+/* Whether a failed job left PSNs unused that the packets behind it need. */
 static bool leaves_gap(struct flow *flow, struct transfer *transfer)
 {
 	return transfer->state == TRANSFER_CUT && (psn_before(flow->acked, transfer->end) ||
 						   following(flow, transfer) != transfer->end);
 }
 
-/* Queue a transfer again; false when it must wait for space, or ends this. */
+/* Queue a transfer again. False: it must wait for space, or the requeue ends here. */
 static bool requeue(struct flow *flow, uint32_t tag)
 {
 	struct transfer *transfer = &transfers[tag];
@@ -350,14 +353,15 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		if (psn_before(transfer->first, flow->start) ||
 		    !psn_before(flow->acked, transfer->end))
 			return true;
-		/* It is not sent again, and nothing behind it can do without its PSNs: a new
-		 * incarnation when all before it has ended. */
+		/* It is not sent again, but what is behind needs its PSNs. A new incarnation
+		 * begins when all before it has ended. */
 		flow->state = FLOW_DRAIN;
 		flow->mark = tag;
 		return false;
 	}
 	if (psn_before(transfer->first, flow->start)) {
-		/* It was behind a gap. If it failed there it has no packets, but its place. */
+		/* It was behind a gap. If it failed there it has no packets, but keeps its
+		 * place. */
 		uint32_t packets =
 			transfer->state == TRANSFER_CUT ? 0 : packets_of(transfer->length);
 
@@ -372,14 +376,13 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		}
 		return true;
 	}
-	/*
-	 * It failed behind a gap, or before its first packet with nothing behind it: it has no PSN,
-	 * and is no gap. What is behind it now may have been executed.
-	 */
+	/* It has no PSN: it failed behind a gap, or before its first packet with nothing
+	 * behind it. So it is no gap. What is behind it now may have been executed. */
 	if (transfer->first == following(flow, transfer))
 		return true;
 	if (leaves_gap(flow, transfer)) {
-		/* What of it is lost is not sent again, for the job need not end there again. */
+		/* Its lost packets are not sent again, because a second job need not stop at
+		 * the same place. */
 		if (psn_before(flow->acked, transfer->end))
 			transfer->end = psn_before(flow->acked, transfer->first) ? transfer->first
 										 : flow->acked;
@@ -391,7 +394,7 @@ static bool requeue(struct flow *flow, uint32_t tag)
 		return true;
 	if (!has_space())
 		return false;
-	/* A checksum is of one whole pass; the peer drops what it has. */
+	/* A checksum is of one whole pass. The peer drops packets that it has. */
 	if (!(transfer->flags & DIBBER_FLAG_CHECKSUM) && psn_before(transfer->first, flow->acked))
 		skip = flow->acked - transfer->first;
 	if (transfer->state == TRANSFER_SENT)
@@ -430,12 +433,13 @@ RARE void bulk_expire(uint32_t number)
 	flow_work |= 1u << number;
 	flow->idle = 0;
 	if (transfers[flow->head].state == TRANSFER_OVER) {
-		/* It was lost before, and the engine kept its job: complete it without. */
+		/* It was lost before, and the engine kept its job: complete it without waiting
+		 * for the job. */
 		flow->abandon = 1;
 		return;
 	}
 	give_up(flow->head, DIBBER_STATUS_TIMEOUT);
-	send_lost |= 1u << (number - MCP_BULK);
+	flow_lost |= 1u << (number - MCP_BULK);
 	flow_incarnate(number);
 	flow_renumber(flow);
 	flow->state = FLOW_OPEN;
@@ -444,8 +448,8 @@ RARE void bulk_expire(uint32_t number)
 
 /* A target that began anew --------------------------------------------------------------------- */
 
-/* Whether a transfer has PSNs of this incarnation, all of which are acknowledged, and its job is
- * about to end. */
+/* Whether a transfer's job is about to end: all its PSNs are of this incarnation and
+ * acknowledged. */
 static bool is_ending(struct flow *flow, struct transfer *transfer)
 {
 	return transfer->state < TRANSFER_CUT && !psn_before(transfer->first, flow->start) &&
@@ -465,8 +469,8 @@ RARE void bulk_restart(uint32_t number, uint32_t end)
 	struct flow *flow = &flows[number];
 
 	mcp_alive();
-	/* Those that wait for PSNs of this incarnation have sent nothing that the target may have
-	 * executed. */
+	/* A transfer that waits for PSNs of this incarnation has sent nothing that the target
+	 * may have executed. */
 	for (uint32_t tag = flow->head; tag != MCP_NO_TAG; tag = transfers[tag].next)
 		if (!psn_before(transfers[tag].first, flow->start) &&
 		    psn_before(transfers[tag].first, end))
