@@ -10,7 +10,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "admin.h"
+#include "admin_queue.h"
 #include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "queue.h"
+#include "transport.h"
 
 /* Simulated time where there is a clock. A region is removed when what uses it has ended, which
  * takes a lost peer 80 ms. */

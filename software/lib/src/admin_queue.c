@@ -8,7 +8,13 @@
 
 #include <string.h>
 
+#include "admin_queue.h"
 #include "card.h"
+#include "clock.h"
+#include "halt.h"
+#include "memory.h"
+#include "queue.h"
+#include "transport.h"
 
 #define MOST_WAITS  1000u
 #define QUEUE_BYTES ((DIB_ADMIN_ENTRIES + DIB_ADMIN_EVENTS) * DIBBER_QUEUE_ENTRY_BYTES)

@@ -5,6 +5,10 @@
 #include <time.h>
 
 #include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "transport.h"
 
 bool dib_has_clock(struct dib_card *card)
 {

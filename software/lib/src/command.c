@@ -3,7 +3,12 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "admin.h"
+#include "card.h"
 #include "command.h"
+#include "endpoint.h"
+#include "error.h"
+#include "transport.h"
 
 _Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
 _Static_assert(sizeof(union dib_image) == DIBBER_SLOT_BYTES, "every command fills a slot");

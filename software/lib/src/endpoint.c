@@ -8,7 +8,19 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "admin.h"
 #include "card.h"
+#include "clock.h"
+#include "descriptors.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "handle.h"
+#include "memory.h"
+#include "region.h"
+#include "queue.h"
+#include "transport.h"
+#include "watch.h"
 
 #define CQ_ENTRIES 64u
 #define EQ_ENTRIES 256u
@@ -276,8 +288,7 @@ int dib_endpoint_close(struct dib_endpoint *endpoint)
 	if (!open)
 		return rc;
 	card = endpoint->card;
-	if (endpoint->mailbox)
-		dib_mailbox_detach(endpoint->mailbox, DIB_KIND_ENDPOINT);
+	dib_endpoint_detach(endpoint, DIB_KIND_ENDPOINT);
 	rc = dib_card_enter(card, endpoint->participant);
 	if (rc)
 		return rc;

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_queue.h"
 #include "card.h"
+#include "error.h"
+#include "halt.h"
+#include "transport.h"
 
 #define LINE		    64u		 /* bytes written at once: a write-combined line */
 #define READ		    DIB_BAR_READ /* bytes read at once: each read is waited for */
@@ -259,7 +263,7 @@ static int load(struct dib_card *card, const struct image *image)
 
 int dib_firmware_load(struct dib_card *card, const char *path)
 {
-	struct image image;
+	struct image image = { 0 };
 	uint8_t *file;
 	size_t length;
 	int rc;

@@ -7,7 +7,10 @@
 #include <time.h>
 
 #include "card.h"
+#include "clock.h"
+#include "error.h"
 #include "flash_parts.h"
+#include "transport.h"
 
 enum command {
 	PROGRAM = 0x02,

@@ -9,6 +9,10 @@
 #include <sys/epoll.h>
 
 #include "card.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "watch.h"
 
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready)
 {

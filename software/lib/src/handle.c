@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "error.h"
 #include "handle.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -27,7 +28,7 @@ static struct dib_chunk *chunks; /* the first one is where new handles go */
 static uint32_t
 	process; /* how often this process and its parents were forked, as far as was noticed */
 static uint32_t *mark; /* a page that fork() wipes; 0 there: a fork was not noticed yet */
-static bool unwiped;   /* the system does not wipe, so process.c has to */
+static bool unwiped;   /* the system does not wipe, so forget_pool() has to */
 
 static void *map_wiped(size_t bytes)
 {
@@ -78,13 +79,49 @@ static struct dib_chunk *chunk_with_room(size_t bytes)
 	return chunk;
 }
 
+/* Around fork() -------------------------------------------------------------------------------- */
+
+static void lock_pool(void)
+{
+	pthread_mutex_lock(&pool_lock);
+}
+
+static void unlock_pool(void)
+{
+	pthread_mutex_unlock(&pool_lock);
+}
+
+/* In a child: wipe the pool where the system has not done it. */
+static void forget_pool(void)
+{
+	for (struct dib_chunk *chunk = chunks; chunk && unwiped; chunk = chunk->next)
+		mmap(chunk->memory, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (mark && unwiped)
+		*mark = 0;
+	unlock_pool();
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int unprepared; /* errno of pthread_atfork(), or 0 */
+
+static void prepare(void)
+{
+	unprepared = pthread_atfork(lock_pool, unlock_pool, forget_pool);
+}
+
+/* Handles ------------------------------------------------------------------------------------- */
+
 void *dib_handle_new(enum dib_kind kind, size_t bytes)
 {
 	struct dib_chunk *chunk = NULL;
 	struct dib_handle *handle = NULL;
 
-	if (dib_process_prepare())
+	pthread_once(&once, prepare);
+	if (unprepared) {
+		dib_keep_reason("pthread_atfork: no memory");
 		return NULL;
+	}
 	bytes = (bytes + GRAIN - 1) & ~(size_t)(GRAIN - 1);
 	pthread_mutex_lock(&pool_lock);
 	if (follow_process())
@@ -177,28 +214,4 @@ int dib_handle_check_close(void *pointer, enum dib_kind kind, bool *open)
 	}
 	*open = handle->kind == kind && handle->life == DIB_LIFE_OPEN;
 	return *open ? 0 : dib_handle_refuse(handle, kind);
-}
-
-/* Around fork() -------------------------------------------------------------------------------- */
-
-void dib_pool_lock(void)
-{
-	pthread_mutex_lock(&pool_lock);
-}
-
-void dib_pool_unlock(void)
-{
-	pthread_mutex_unlock(&pool_lock);
-}
-
-/* In a child, where the system has not done it. */
-void dib_pool_forget(void)
-{
-	if (!unwiped)
-		return;
-	for (struct dib_chunk *chunk = chunks; chunk; chunk = chunk->next)
-		mmap(chunk->memory, CHUNK_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (mark)
-		*mark = 0;
 }

@@ -66,28 +66,4 @@ static inline int dib_handle_check(const void *pointer, enum dib_kind kind)
  * an orphan. */
 int dib_handle_check_close(void *handle, enum dib_kind kind, bool *open);
 
-/* process.c: what a child of fork() must not keep */
-
-/* `call` opens a descriptor of the library, which is closed in children: dib_fd(socket(…)). -1 with
- * errno when it fails. */
-#define dib_fd(call) dib_fd_entered((dib_fd_enter(), (call)))
-void dib_fd_enter(void);
-int dib_fd_entered(int fd);
-void dib_fd_close(int fd);
-/* Make an eventfd readable for whoever sleeps there, and close it when DIB_FD_RETIRED more were
- * retired. */
-void dib_fd_retire(int fd);
-#define DIB_FD_RETIRED 8u
-
-/* Prepare for fork(); before anything is opened or allocated. Fails with NO_MEMORY. */
-int dib_process_prepare(void);
-
-/* Called in a child and around fork() by process.c; handle.c and memory.c. */
-void dib_pool_lock(void);
-void dib_pool_unlock(void);
-void dib_pool_forget(void);
-void dib_allocations_lock(void);
-void dib_allocations_unlock(void);
-void dib_allocations_forget(void);
-
 #endif

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "command.h"
+#include "endpoint.h"
+#include "error.h"
 
 #define PUT_FLAGS (DIB_NOTICE_FLAGS | DIB_COMMON_FLAGS | DIBBER_FLAG_CHECKSUM)
 

@@ -4,7 +4,15 @@
 
 #include <string.h>
 
+#include "card.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "handle.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "memory.h"
+#include "region.h"
 
 #define PEERS	  32u
 #define LINGER_NS 100000000u /* that closing waits for long messages to be fetched … */
@@ -82,6 +90,14 @@ static int get_memory(struct dib_mailbox *m, struct dib_endpoint *endpoint)
 	return 0;
 }
 
+/* The endpoint or card of the mailbox is being closed. */
+static void detach(struct dib_mailbox *m, enum dib_kind closed)
+{
+	m->endpoint->mailbox = NULL;
+	dib_handle_orphan(m, closed);
+	give_memory_back(m);
+}
+
 int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_options *options,
 		     struct dib_mailbox **out)
 {
@@ -117,6 +133,7 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
 	}
 	m->endpoint = endpoint;
 	m->handle.life = DIB_LIFE_OPEN;
+	endpoint->detach = detach;
 	endpoint->mailbox = m;
 	dib_endpoint_update(endpoint);
 	*out = m;
@@ -271,13 +288,6 @@ int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index,
 }
 
 /* Closing -------------------------------------------------------------------------------------- */
-
-void dib_mailbox_detach(struct dib_mailbox *m, enum dib_kind closed)
-{
-	m->endpoint->mailbox = NULL;
-	dib_handle_orphan(m, closed);
-	give_memory_back(m);
-}
 
 /* Whether a peer that can be reached has not fetched a long message. */
 static bool long_waits(struct dib_mailbox *m)

@@ -18,7 +18,7 @@
 #ifndef DIBBER_MAILBOX_H
 #define DIBBER_MAILBOX_H
 
-#include "card.h"
+#include "handle.h"
 
 #define TRAILER 8u /* bytes of length and number at the end of a slot */
 #define LONG	0x80000000u
@@ -118,32 +118,7 @@ static inline uint64_t read_word(const uint8_t *memory)
 	return __atomic_load_n((const uint64_t *)(const void *)memory, __ATOMIC_ACQUIRE);
 }
 
-/* Whether calls on it can be served. */
+/* Check that a call on the mailbox can be served. Returns 0, or what the call returns. */
 int dib_mailbox_check(const struct dib_mailbox *mailbox);
-/* Take completions; peers whose commands failed get their error. */
-int dib_mailbox_progress(struct dib_mailbox *mailbox);
-/* Forget the events: they woke. */
-int dib_mailbox_drop_events(struct dib_mailbox *mailbox);
-/* See how much a peer took, and whether it closed. */
-void dib_mailbox_look_at_words(struct dib_mailbox *mailbox, struct dib_peer *peer);
-/* Tell a peer how many of its messages were received; `closed`: and that no more will be, nor sent.
- */
-int dib_mailbox_give_back(struct dib_mailbox *mailbox, struct dib_peer *peer, bool closed);
-/*
- * Ask each peer that is silent whether it is there, by reading its memory: the read fails when its
- * process, mailbox or card is gone. `wait_ns`: set to the time until the next one is to be asked,
- * NULL being allowed.
- */
-int dib_mailbox_ask(struct dib_mailbox *mailbox, uint64_t *wait_ns);
-/* The peer's error, with its reason. */
-int dib_mailbox_error(const struct dib_mailbox *mailbox, const struct dib_peer *peer);
-/* The delivery of a command to a peer. */
-struct dib_delivery dib_mailbox_delivery(const struct dib_mailbox *mailbox,
-					 const struct dib_peer *peer, unsigned int tag,
-					 unsigned int flags);
-/* Whether what was refused to some peer would not be now. */
-bool dib_mailbox_has_room(struct dib_mailbox *mailbox);
-/* Whether dib_mailbox_receive() has something to say; begins to fetch. */
-bool dib_mailbox_has_message(struct dib_mailbox *mailbox);
 
 #endif

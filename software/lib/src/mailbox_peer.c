@@ -3,7 +3,13 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "endpoint.h"
+#include "error.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "poll.h"
+#include "put.h"
+#include "queue.h"
 
 #define BATCH 16
 

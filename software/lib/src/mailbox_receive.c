@@ -4,7 +4,15 @@
 
 #include <string.h>
 
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "mailbox_send.h"
+#include "poll.h"
+#include "put.h"
 
 #define LOOKS 256u /* in vain, until peers are asked whether they are there */
 
@@ -62,7 +70,8 @@ static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 	return 0;
 }
 
-bool dib_mailbox_has_message(struct dib_mailbox *m)
+/* Whether dib_mailbox_receive() has something to return. Begins to fetch a long message. */
+static bool has_message(struct dib_mailbox *m)
 {
 	uint32_t length;
 
@@ -186,7 +195,7 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 	for (now = begin; !rc; rc = dib_clock_now(m->endpoint, &now)) {
 		if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))
 			return rc;
-		if ((news & DIB_MAILBOX_MESSAGE && dib_mailbox_has_message(m)) ||
+		if ((news & DIB_MAILBOX_MESSAGE && has_message(m)) ||
 		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m)))
 			return 1;
 		if ((rc = nobody_is_left(m, news)))

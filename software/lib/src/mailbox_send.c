@@ -4,7 +4,16 @@
 
 #include <string.h>
 
+#include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "mailbox_send.h"
+#include "poll.h"
+#include "put.h"
 
 /* Whether a message can go to a peer now, as far as memory and the card's slots go. */
 static bool has_room(const struct dib_mailbox *m, const struct dib_peer *peer, uint8_t kind)

@@ -10,6 +10,10 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "error.h"
+#include "memory.h"
+#include "protection.h"
+#include "transport.h"
 
 #define LOW_FIRST  0x10000000ull /* bus addresses below 4 GiB, for short TLP headers … */
 #define LOW_LAST   0xfee00000ull /* … up to where PCs take interrupts */
@@ -29,13 +33,49 @@ struct allocation {
 static pthread_mutex_t allocation_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations;
 
+static void lock_allocations(void)
+{
+	pthread_mutex_lock(&allocation_lock);
+}
+
+static void unlock_allocations(void)
+{
+	pthread_mutex_unlock(&allocation_lock);
+}
+
+/* In a child: forget what the child does not have. The same addresses may come to be memory of its
+ * own. */
+static void forget_allocations(void)
+{
+	struct allocation **link = &allocations, *a;
+
+	while ((a = *link) != NULL) {
+		if (a->own) {
+			*link = a->next;
+			close(a->fd);
+		} else {
+			link = &a->next;
+		}
+	}
+	unlock_allocations();
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int unprepared; /* errno of pthread_atfork(), or 0 */
+
+static void prepare(void)
+{
+	unprepared = pthread_atfork(lock_allocations, unlock_allocations, forget_allocations);
+}
+
 static int allocate(size_t length, bool own, void **memory)
 {
 	struct allocation *a;
 	int why;
 
-	if (dib_process_prepare())
-		return DIB_ERR_NO_MEMORY;
+	pthread_once(&once, prepare);
+	if (unprepared)
+		return dib_fail(DIB_ERR_NO_MEMORY, "pthread_atfork: no memory");
 	if (!memory || length == 0 || length > SIZE_MAX - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "cannot allocate %zu bytes", length);
 	a = calloc(1, sizeof(*a));
@@ -96,31 +136,6 @@ void dib_free(void *memory)
 	munmap(a->memory, a->length);
 	close(a->fd);
 	free(a);
-}
-
-void dib_allocations_lock(void)
-{
-	pthread_mutex_lock(&allocation_lock);
-}
-
-void dib_allocations_unlock(void)
-{
-	pthread_mutex_unlock(&allocation_lock);
-}
-
-/* In a child: what it does not have. Its own memory may come to the same addresses. */
-void dib_allocations_forget(void)
-{
-	struct allocation **link = &allocations, *a;
-
-	while ((a = *link) != NULL) {
-		if (a->own) {
-			*link = a->next;
-			close(a->fd);
-		} else {
-			link = &a->next;
-		}
-	}
 }
 
 /* The descriptor of [memory, memory + length) when one allocation holds it all, or -1. */

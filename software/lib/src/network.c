@@ -4,8 +4,11 @@
 
 #include <string.h>
 
+#include "admin.h"
 #include "card.h"
+#include "error.h"
 #include "mapper.h"
+#include "transport.h"
 
 /* Of a scout: 20 us at 125 MHz. The other end answers within a turn of its event loop. */
 #define TIMEOUT	    2500u

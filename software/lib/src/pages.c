@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "card.h"
+#include "error.h"
+#include "memory.h"
+#include "pages.h"
 
 #define LEAST_SHIFT 12u
 #define MOST_SHIFT  30u

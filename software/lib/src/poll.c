@@ -5,6 +5,15 @@
 #include <time.h>
 
 #include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "memory.h"
+#include "poll.h"
+#include "queue.h"
+#include "region.h"
+#include "transport.h"
 
 #define STEP_PS \
 	1000000000u /* simulated time of a wait until it is asked whether anybody could end it */
@@ -108,6 +117,12 @@ static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_e
 		       : DIBBER_STATUS_NOT_PERMITTED;
 }
 
+/* Whether the completion of such a command carries a value in place of a length. */
+static inline bool is_atomic(uint8_t opcode)
+{
+	return opcode >= DIBBER_OPCODE_FETCH_ADD && opcode <= DIBBER_OPCODE_MASKED_SWAP;
+}
+
 /* Give the slot of a completed command back. */
 static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry *entry,
 		  struct dib_completion *completion)
@@ -131,7 +146,7 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 	};
 	if (__builtin_expect(entry->status == DIBBER_STATUS_NOT_PERMITTED, 0))
 		completion->status = refused_target(endpoint, slot);
-	if (dib_is_atomic(endpoint->opcode[slot])) {
+	if (is_atomic(endpoint->opcode[slot])) {
 		completion->value = (uint64_t)entry->key << 32 | entry->length;
 		completion->length = 0;
 	}

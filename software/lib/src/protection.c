@@ -13,7 +13,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "card.h"
+#include "error.h"
+#include "protection.h"
 
 #define MAPS "/proc/self/maps"
 

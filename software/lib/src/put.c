@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "command.h"
+#include "endpoint.h"
+#include "error.h"
+#include "put.h"
 
 static inline int contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode,
 			     unsigned int known, const struct dib_delivery *delivery,

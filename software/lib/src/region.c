@@ -6,7 +6,15 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "admin.h"
 #include "card.h"
+#include "endpoint.h"
+#include "error.h"
+#include "handle.h"
+#include "memory.h"
+#include "pages.h"
+#include "region.h"
+#include "transport.h"
 
 #define ALL_RIGHTS                                                                       \
 	(DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_READ | \

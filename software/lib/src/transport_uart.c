@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
+#include "transport.h"
 #include "uart.h"
+#include "uart_line.h"
+#include "uart_memory.h"
 
 #define BAUD	    1000000u /* of the boards' bitstreams */
 #define TIMEOUT_MS  100u

@@ -14,6 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
+#include "transport.h"
 #include "vfio_device.h"
 
 #define GONE   0xffffffffu /* what a read returns when no card answers; PCIe Base 3.0, 2.3.2 */

@@ -12,7 +12,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "error.h"
+#include "transport.h"
+#include "vfio_user.h"
 #include "vfio_user_client.h"
+#include "vfio_user_clock.h"
+#include "vfio_user_connection.h"
+#include "vfio_user_helper.h"
+#include "vfio_user_memory.h"
+#include "vfio_user_socket.h"
 
 static struct vfio_user *self(struct dib_transport *transport)
 {
@@ -124,33 +132,11 @@ static int check_bar(struct vfio_user *v)
 	return 0;
 }
 
-int dib_vfio_connect(const char *path, int *out)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int s;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return dib_fail(DIB_ERR_ARGUMENT,
-				"the socket's path has more than %zu characters: %s",
-				sizeof(address.sun_path) - 1, path);
-	strcpy(address.sun_path, path);
-	s = dib_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	if (s < 0)
-		return dib_fail(DIB_ERR_NO_MEMORY, "socket: %s", strerror(errno));
-	if (connect(s, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int why = errno;
-
-		dib_fd_close(s);
-		return dib_fail(DIB_ERR_NOT_FOUND, "no simulator at %s (%s)", path, strerror(why));
-	}
-	*out = s;
-	return 0;
-}
-
 static void vfio_user_close(struct dib_transport *transport)
 {
 	struct vfio_user *v = self(transport);
 
+	dib_vfio_end_helper(v);
 	dib_vfio_fini(v);
 	free(v);
 }

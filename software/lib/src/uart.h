@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#include "error.h"
-#include "handle.h"
+#include <stdbool.h>
+
 #include "transport.h"
 
 #define UART_CHANGED_WORDS (DIBBER_BRIDGED_CHUNKS / 32u)
@@ -42,24 +42,5 @@ struct uart {
 	uint8_t *fetched; /* what was read of it for the next publication */
 	char port[];
 };
-
-/* uart_line.c */
-
-/* Open a port for frames. */
-int dib_uart_open(struct uart_line *line, const char *port);
-void dib_uart_close(struct uart_line *line);
-/* At most DIBBER_FRAME_WORDS words. What is not answered is asked again, a few times. */
-int dib_uart_read(struct uart_line *line, uint32_t address, uint32_t *data, uint32_t words);
-int dib_uart_write(struct uart_line *line, uint32_t address, const uint32_t *data, uint32_t words);
-
-/* uart_memory.c */
-
-/* The card gets all of a new mapping. */
-int dib_uart_enter(struct uart *u, const struct dib_mapping *mapping);
-void dib_uart_remove(struct uart *u, uint64_t iova);
-/* What this process has written goes to the card. */
-int dib_uart_push(struct uart *u);
-/* What the card has written comes to this process. */
-int dib_uart_pull(struct uart *u);
 
 #endif

@@ -18,7 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
 #include "uart.h"
+#include "uart_line.h"
 
 #define ATTEMPTS   5u
 #define SILENCE_MS 25  /* the card forgets a begun frame after 20 */

@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
+#include "transport.h"
 #include "uart.h"
+#include "uart_line.h"
+#include "uart_memory.h"
 
 #define WORD   4u
 #define PASSES 4u /* before the card is held */

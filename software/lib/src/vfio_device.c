@@ -14,6 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
+#include "transport.h"
 #include "vfio_device.h"
 
 #define ADDRESS_LENGTH 12u /* of "0000:01:00.0" */

@@ -13,7 +13,6 @@
 #include <pthread.h>
 
 #include "error.h"
-#include "handle.h"
 #include "transport.h"
 
 struct vfio_device {

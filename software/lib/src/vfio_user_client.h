@@ -15,8 +15,6 @@
 
 #include <pthread.h>
 
-#include "error.h"
-#include "handle.h"
 #include "transport.h"
 #include "vfio_user.h"
 
@@ -64,72 +62,5 @@ struct vfio_user {
 };
 
 #define OBSERVERS ".admin" /* behind the path of a card's socket: that of its observers */
-
-/* transport_vfio_user.c */
-
-/* Connect to a socket. Fails with DIB_ERR_ARGUMENT, DIB_ERR_NO_MEMORY or DIB_ERR_NOT_FOUND. */
-int dib_vfio_connect(const char *path, int *out);
-
-/* vfio_user_connection.c */
-
-/* Prepare all but the socket. Fails with DIB_ERR_NO_MEMORY. */
-int dib_vfio_init(struct vfio_user *v);
-/* End the helper, close the socket, release what init took. */
-void dib_vfio_fini(struct vfio_user *v);
-
-/* The connection is over: remember why, and wake everybody. Returns the first such error. */
-int dib_vfio_lose(struct vfio_user *v, int error, const char *reason);
-
-/* Send whole messages as they stand. */
-int dib_vfio_send_bytes(struct vfio_user *v, const void *data, size_t length);
-
-/* Send one message; `fd` goes along unless it is -1. */
-int dib_vfio_send(struct vfio_user *v, uint16_t id, uint16_t command, uint32_t flags,
-		  uint32_t error, const void *head, size_t head_length, const void *data,
-		  size_t data_length, int fd);
-
-/* Send a request and wait for its answer. */
-int dib_vfio_ask(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
-		 const void *data, size_t data_length, int fd, struct waiter *w);
-
-/* Send a request without an answer. */
-int dib_vfio_post(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
-		  const void *data, size_t data_length);
-
-/* Receive one message and do what it says. Only the reader calls this, without the lock. */
-int dib_vfio_handle_one(struct vfio_user *v);
-
-/* vfio_user_clock.c */
-
-/* The calling thread's number among all clients of a simulator, or that of the thread it acts for;
- * never 0. */
-uint64_t dib_vfio_thread(void);
-
-/* Have receive() look at the time after some seconds without a message (see dib_open():
- * DIBBER_CLOCK_NOTICE). */
-void dib_vfio_set_patience(struct vfio_user *v);
-
-/* So many seconds have passed without a message while a thread waits for an answer: say on stderr
- * why. */
-void dib_vfio_say_why(struct vfio_user *v);
-
-/* vfio_user_helper.c */
-
-/* Handle messages that are there, or come within `timeout_ms`, unless another thread does. */
-int dib_vfio_serve(struct vfio_user *v, int timeout_ms);
-
-/* Have the card served while no thread of the program is in the library. */
-int dib_vfio_start_helper(struct vfio_user *v);
-void dib_vfio_end_helper(struct vfio_user *v);
-
-/* vfio_user_memory.c */
-
-int dib_vfio_enter_mapping(struct vfio_user *v, const struct dib_mapping *mapping);
-void dib_vfio_remove_mapping(struct vfio_user *v, uint64_t iova);
-
-/* Do and answer a request of the card, whose payload is in v->payload. Only the reader calls this.
- */
-int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *header,
-			   size_t length);
 
 #endif

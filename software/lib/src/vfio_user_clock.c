@@ -15,7 +15,11 @@
 
 #include <dibber/dibber.h>
 
+#include "descriptors.h"
+#include "vfio_user.h"
 #include "vfio_user_client.h"
+#include "vfio_user_clock.h"
+#include "vfio_user_socket.h"
 
 #define NOTICE_SECONDS 10 /* of the machine's time */
 #define ANSWER_SECONDS 2  /* for the simulator to say who holds the clock */

@@ -6,7 +6,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
 #include "vfio_user_client.h"
+#include "vfio_user_connection.h"
+#include "vfio_user_helper.h"
 
 int dib_vfio_serve(struct vfio_user *v, int timeout_ms)
 {

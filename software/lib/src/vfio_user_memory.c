@@ -7,7 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "error.h"
+#include "transport.h"
+#include "vfio_user.h"
 #include "vfio_user_client.h"
+#include "vfio_user_memory.h"
+#include "vfio_user_socket.h"
 
 int dib_vfio_enter_mapping(struct vfio_user *v, const struct dib_mapping *mapping)
 {

@@ -17,6 +17,11 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "descriptors.h"
+#include "endpoint.h"
+#include "error.h"
+#include "transport.h"
+#include "watch.h"
 
 #define LOOK_MS 100 /* between two looks at a card that may vanish without a word */
 #define OTHER                                                                                     \

@@ -1,8 +1,8 @@
 /*
- * What fork() does to this library. The connection to a card, its clock and its memory belong to
- * the process that opened it. A child closes its copies of the descriptors, so that the end of its
- * parent is the end of the connection, and so that nothing that the child does reaches the card.
- * handle.c refuses the handles.
+ * Descriptors of the library, and what fork() does to it. The connection to a card, its clock and
+ * its memory belong to the process that opened it. A child closes its copies of the descriptors.
+ * So the end of its parent is the end of the connection, and nothing that the child does reaches
+ * the card. handle.c refuses the handles in the child, memory.c forgets the library's own memory.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "handle.h"
+#include "descriptors.h"
 
 static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
 static int *fds; /* open descriptors of the library */
@@ -21,11 +21,40 @@ static size_t fd_count, fd_room;
 static int retired[DIB_FD_RETIRED]; /* plus 1; 0: none */
 static unsigned int next_retired;
 
-/* Descriptors ---------------------------------------------------------------------------------- */
+/* Around fork(): a child closes its copies, so that the end of its parent ends the connection. */
+
+static void lock_fds(void)
+{
+	pthread_mutex_lock(&fd_lock);
+}
+
+static void unlock_fds(void)
+{
+	pthread_mutex_unlock(&fd_lock);
+}
+
+static void forget_fds(void)
+{
+	for (size_t i = 0; i < fd_count; i++)
+		close(fds[i]);
+	fd_count = 0;
+	for (unsigned int i = 0; i < DIB_FD_RETIRED; i++)
+		retired[i] = 0;
+	unlock_fds();
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int unprepared; /* errno of pthread_atfork(), or 0 */
+
+static void prepare(void)
+{
+	unprepared = pthread_atfork(lock_fds, unlock_fds, forget_fds);
+}
 
 /* A fork() waits until the descriptor is entered. */
 void dib_fd_enter(void)
 {
+	pthread_once(&once, prepare);
 	pthread_mutex_lock(&fd_lock);
 }
 
@@ -33,6 +62,11 @@ int dib_fd_entered(int fd)
 {
 	int why = errno;
 
+	if (fd >= 0 && unprepared) {
+		close(fd);
+		fd = -1;
+		why = unprepared;
+	}
 	if (fd >= 0 && fd_count == fd_room) {
 		size_t room = fd_room ? 2 * fd_room : 16;
 		int *more = realloc(fds, room * sizeof(*more));
@@ -81,46 +115,4 @@ void dib_fd_retire(int fd)
 	pthread_mutex_unlock(&fd_lock);
 	if (old > 0)
 		dib_fd_close(old - 1);
-}
-
-/* fork() --------------------------------------------------------------------------------------- */
-
-static void before(void)
-{
-	dib_allocations_lock();
-	dib_pool_lock();
-	pthread_mutex_lock(&fd_lock);
-}
-
-static void in_parent(void)
-{
-	pthread_mutex_unlock(&fd_lock);
-	dib_pool_unlock();
-	dib_allocations_unlock();
-}
-
-static void in_child(void)
-{
-	for (size_t i = 0; i < fd_count; i++)
-		close(fds[i]);
-	fd_count = 0;
-	for (unsigned int i = 0; i < DIB_FD_RETIRED; i++)
-		retired[i] = 0;
-	dib_pool_forget();
-	dib_allocations_forget();
-	in_parent();
-}
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int failed;
-
-static void prepare(void)
-{
-	failed = pthread_atfork(before, in_parent, in_child);
-}
-
-int dib_process_prepare(void)
-{
-	pthread_once(&once, prepare);
-	return failed ? dib_fail(DIB_ERR_NO_MEMORY, "pthread_atfork: no memory") : 0;
 }
