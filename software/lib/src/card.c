@@ -11,8 +11,8 @@
 
 #define LOCK_PS 1000000u /* simulated time between two attempts to lock */
 
-/* Who has the lock may be waiting for the card, and simulated time stands while a participant of
- * the clock runs: so one that waits for the lock lets time go on. */
+/* The thread that has the lock may wait for the card, and simulated time stands still while a
+ * participant runs. So a thread that waits for the lock lets time go on. */
 static void lock_card(struct dib_card *card, unsigned int participant)
 {
 	while (pthread_mutex_trylock(&card->lock)) {

@@ -18,7 +18,7 @@
 static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
 static int *fds; /* open descriptors of the library */
 static size_t fd_count, fd_room;
-static int retired[DIB_FD_RETIRED]; /* plus 1; 0: none */
+static int retired[DIB_FD_RETIRED]; /* descriptor plus 1; 0: no descriptor */
 static unsigned int next_retired;
 
 /* Around fork(): a child closes its copies, so that the end of its parent ends the connection. */
@@ -51,7 +51,7 @@ static void prepare(void)
 	unprepared = pthread_atfork(lock_fds, unlock_fds, forget_fds);
 }
 
-/* A fork() waits until the descriptor is entered. */
+/* The lock makes a fork() wait until the descriptor is entered. */
 void dib_fd_enter(void)
 {
 	pthread_once(&once, prepare);
@@ -100,7 +100,8 @@ void dib_fd_close(int fd)
 	pthread_mutex_unlock(&fd_lock);
 }
 
-/* Were it closed at once, epoll would forget it before the sleeper has seen that it is readable. */
+/* If the descriptor were closed at once, epoll would forget it before the sleeper sees that it is
+ * readable. */
 void dib_fd_retire(int fd)
 {
 	uint64_t one = 1;

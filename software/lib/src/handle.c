@@ -11,10 +11,10 @@
 #include "handle.h"
 
 #define CHUNK_BYTES (256u << 10)
-#define GRAIN	    64u /* bytes: a cache line, so that two handles share none */
+#define GRAIN	    64u /* bytes of a cache line, so that no two handles share one */
 
-/* Memory of handles. Chunks stay in the list when their memory was given back, so that a child
- * knows its parent's. */
+/* Memory of handles. A chunk stays in the list when its memory was given back, so that a child
+ * knows its parent's chunks. */
 struct dib_chunk {
 	struct dib_chunk *next;
 	uint8_t *memory;
@@ -24,10 +24,10 @@ struct dib_chunk {
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dib_chunk *chunks; /* the first one is where new handles go */
+static struct dib_chunk *chunks; /* new handles go into the first one */
 static uint32_t
-	process; /* how often this process and its parents were forked, as far as was noticed */
-static uint32_t *mark; /* a page that fork() wipes; 0 there: a fork was not noticed yet */
+	process; /* number of fork() calls that led to this process, as far as they were noticed */
+static uint32_t *mark; /* a page that fork() wipes; 0 there: the last fork was not noticed yet */
 static bool unwiped;   /* the system does not wipe, so forget_pool() has to */
 
 static void *map_wiped(size_t bytes)
@@ -42,7 +42,7 @@ static void *map_wiped(size_t bytes)
 	return memory;
 }
 
-/* With the lock held, like all that follows: notice a fork. */
+/* Notice a fork. The caller has the lock, here and in the functions below. */
 static bool follow_process(void)
 {
 	if (!mark)
@@ -71,7 +71,7 @@ static struct dib_chunk *chunk_with_room(size_t bytes)
 		return NULL;
 	}
 	chunk->process = process;
-	/* The last one gets no more handles. */
+	/* The former first chunk gets no more handles. */
 	if (chunks && chunks->process == process && !chunks->open)
 		madvise(chunks->memory, CHUNK_BYTES, MADV_DONTNEED);
 	chunk->next = chunks;
@@ -146,7 +146,7 @@ void dib_handle_end(void *pointer)
 
 	pthread_mutex_lock(&pool_lock);
 	handle->life = DIB_LIFE_CLOSED;
-	/* Zeros remain, which are no open handle either. */
+	/* The memory reads as zeros then, and zeros are no open handle. */
 	if (--chunk->open == 0 && chunk != chunks)
 		madvise(chunk->memory, CHUNK_BYTES, MADV_DONTNEED);
 	pthread_mutex_unlock(&pool_lock);
@@ -160,7 +160,7 @@ void dib_handle_orphan(void *pointer, enum dib_kind owner)
 	handle->life = DIB_LIFE_ORPHAN;
 }
 
-/* Whether it was opened by a process of which this one is a child. */
+/* Whether the handle was opened by a process of which this one is a child. */
 static bool is_foreign(const struct dib_handle *handle)
 {
 	const uint8_t *at = (const uint8_t *)handle;

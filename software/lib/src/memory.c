@@ -15,8 +15,8 @@
 #include "protection.h"
 #include "transport.h"
 
-#define LOW_FIRST  0x10000000ull /* bus addresses below 4 GiB, for short TLP headers … */
-#define LOW_LAST   0xfee00000ull /* … up to where PCs take interrupts */
+#define LOW_FIRST  0x10000000ull /* bus addresses below 4 GiB, for short TLP headers */
+#define LOW_LAST   0xfee00000ull /* PCs take interrupts from here on */
 #define HIGH_FIRST 0x100000000ull
 #define HIGH_LAST  0x1000000000000ull
 
@@ -27,7 +27,7 @@ struct allocation {
 	uint8_t *memory;
 	size_t length; /* whole pages */
 	int fd;
-	bool own; /* of the library: children of fork() do not have it */
+	bool own; /* the library's own: children of fork() do not have it */
 };
 
 static pthread_mutex_t allocation_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -163,7 +163,7 @@ static uint64_t aligned(uint64_t address, uint64_t alignment)
 	return (address + alignment - 1) & ~(alignment - 1);
 }
 
-/* Put `map` into the first gap of [first, last) that holds it, with a free page behind it. */
+/* Put `map` into the first gap of [first, last) that holds it, followed by a free page. */
 static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first,
 		     uint64_t last)
 {
@@ -186,7 +186,7 @@ static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignm
 	return true;
 }
 
-/* As place_in(), among what the transport can map. */
+/* As place_in(), among the addresses that the transport can map. */
 static bool place(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first,
 		  uint64_t last)
 {

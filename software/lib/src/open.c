@@ -38,7 +38,7 @@ static int set_bus_master(struct dib_card *card, bool on)
 	return ops->config_write(card->transport, PCI_COMMAND, &command, sizeof(command));
 }
 
-/* The registers that say what the card is; read once, at open. */
+/* Read the registers that describe the card. They never change. */
 static int identify(struct dib_card *card)
 {
 	struct dib_card_info *info = &card->fixed;
@@ -154,8 +154,7 @@ int dib_close(struct dib_card *card)
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
-	/* A card that went away meanwhile has nothing to be told: what fails here is already over.
-	 */
+	/* What fails here does not matter: the card may have gone away meanwhile. */
 	for (unsigned int i = 0; i < DIBBER_ENDPOINTS; i++) {
 		endpoints[i] = card->endpoints[i];
 		if (!endpoints[i])
@@ -180,7 +179,7 @@ int dib_close(struct dib_card *card)
 	card->transport = NULL;
 	card->closed = true;
 	dib_card_leave(card);
-	/* Its locks stay as they are: another thread may have come to one against the rules. */
+	/* Its locks are not destroyed: another thread may have come to one, against the rules. */
 	dib_handle_end(card);
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* What the files of the transport to a card behind a UART share: a line that carries frames, and
- * copies of memory. */
+/* The state of a transport to a card behind a UART: a line that carries frames, and copies of
+ * memory. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -14,15 +14,15 @@
 
 #define UART_CHANGED_WORDS (DIBBER_BRIDGED_CHUNKS / 32u)
 
-/* The line: all of it with the card's lock held. */
+/* The line. All of it is used with the card's lock held. */
 struct uart_line {
 	int fd;
 	const char *port;	 /* for reasons */
 	unsigned int baud;	 /* bits a second */
-	unsigned int timeout_ms; /* for an answer, beside what its bytes take */
+	unsigned int timeout_ms; /* for an answer, in addition to the time of its bytes */
 	bool opened;		 /* the card has answered once */
 	bool lost;
-	bool heard;	   /* any byte, since it was opened */
+	bool heard;	   /* a byte came since the line was opened */
 	uint8_t number;	   /* of the last frame */
 	uint32_t repeated; /* frames that were sent again */
 };
@@ -38,7 +38,7 @@ struct uart {
 	pthread_mutex_t lock; /* guards what follows */
 	struct uart_line line;
 	struct uart_map *maps;
-	uint8_t *known; /* what the card's memory holds, as far as it is mapped and was heard of */
+	uint8_t *known;	  /* contents of the card's mapped memory, as far as they are known */
 	uint8_t *fetched; /* what was read of it for the next publication */
 	char port[];
 };

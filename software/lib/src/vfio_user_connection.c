@@ -21,7 +21,7 @@
 
 #define GUARD 4096u /* bytes; MAX_PAYLOAD is a multiple */
 
-/* A file in memory, mapped between two pages that nobody may touch. */
+/* A file in memory, mapped between two pages without access. */
 static int make_payload(struct vfio_user *v)
 {
 	uint8_t *memory = MAP_FAILED;
@@ -62,7 +62,7 @@ void dib_vfio_fini(struct vfio_user *v)
 {
 	if (v->socket >= 0) {
 		/* A child of raw clone(2) may still have the descriptor: this ends the connection
-		 * all the same. */
+		 * anyway. */
 		shutdown(v->socket, SHUT_RDWR);
 		dib_fd_close(v->socket);
 	}

@@ -136,7 +136,7 @@ int dib_vfio_send_bytes(struct vfio_user *v, const void *data, size_t length)
 	return 0;
 }
 
-/* Nobody answers it, so that any number serves. When the connection is over, sending fails. */
+/* No answer comes, so any number serves as its id. When the connection is over, sending fails. */
 int dib_vfio_post(struct vfio_user *v, uint16_t command, const void *head, size_t head_length,
 		  const void *data, size_t data_length)
 {
