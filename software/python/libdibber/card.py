@@ -55,7 +55,7 @@ def routes_to(network, node):
 
 # Cards that are open. They refer to the memory that they can reach, so that none of it goes before
 # they are closed.
-_open_cards = set()
+_open_cards: set["Card"] = set()
 
 CLOSE_SECONDS = 2
 

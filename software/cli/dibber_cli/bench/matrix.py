@@ -25,7 +25,7 @@ OBJECTS = (8192, 2048)  # places on each node, and objects that move …
 OBJECT = 64  # … of so many bytes
 WAYS = ("direct", "packed")
 
-QUICK = {}  # there is nothing to leave out: its points are few
+QUICK: dict[str, object] = {}  # there is nothing to leave out: its points are few
 
 
 def column(rows=COLUMN[0], columns=COLUMN[1]):
