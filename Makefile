@@ -9,6 +9,8 @@ BENCH   ?= stride
 BOARD   ?= ecpix5
 DESIGN  ?=
 VARIANT ?=
+# A compiler's warning about the library is an error here: DEVELOPER= for a compiler that warns of more.
+DEVELOPER ?= 1
 
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
@@ -79,7 +81,7 @@ litepcie-rate: install
 	$(call step,reference,LitePCIe on our host model,$(PYTHON) hw/sim/reference/build_reference.py litepcie-rate)
 
 library: install
-	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib)
+	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib DEVELOPER=$(DEVELOPER))
 
 build: firmware simulator library
 

@@ -148,7 +148,8 @@ class Example:
         found = [self._row(profile_, result, link) for result in results]
         value = {(row["series"], row["x"]): row["value"] for row in found}
         ratio = [
-            f"{way}, {self.axis.partition(' (')[0]} {x}: {value[way, x] / value[PACKED, x]:.2f} times packed"
+            f"{way}, {self.axis.partition(' (')[0]} {x}: {value[way, x] / value[PACKED, x]:.2f} "
+            f"times packed"
             for way, x in value
             if way != PACKED
         ]
@@ -157,7 +158,8 @@ class Example:
             "findings": ratio,
             "notes": [
                 *self.notes,
-                "packing and unpacking: computed from the profile's table [benchmark], not overlapped",
+                "packing and unpacking: computed from the profile's table [benchmark], not "
+                "overlapped",
                 "the bound is the link's alone",
             ],
         }

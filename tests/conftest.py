@@ -97,7 +97,8 @@ def figure(request, seed):
                     "unit": unit,
                     "target": " and ".join(f"{sign} {limit:.9g}" for sign, limit in limits),
                     "pass": passed,
-                    "command": f"build/venv/bin/python -P -m pytest --seed {seed} '{request.node.nodeid}'",
+                    "command": f"build/venv/bin/python -P -m pytest --seed {seed} "
+                    f"'{request.node.nodeid}'",
                     "profile": profile,
                     "seed": seed,
                 },

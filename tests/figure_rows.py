@@ -151,7 +151,7 @@ def of_soak(report):
 
 
 def of_link(report):
-    """The share of payload at every length of the cable, and no byte wrong at any bit error rate."""
+    """The share of payload at every cable length; no byte is wrong at any bit error rate."""
     rows = Rows(report)
     rows.add(
         "payload-share-least",

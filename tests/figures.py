@@ -70,16 +70,15 @@ def run(command, codes=(0,)):
         done = subprocess.run(
             command,
             cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             timeout=PATIENCE,
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(command)} did not end in {PATIENCE // 60} minutes")
+        raise Failed(f"{' '.join(command)} did not end in {PATIENCE // 60} minutes") from None
     except OSError as error:
-        raise Failed(f"{command[0]}: {error}")
+        raise Failed(f"{command[0]}: {error}") from error
     if done.returncode not in codes:
         raise Failed(
             f"{' '.join(command)} ended with {done.returncode}: {tail(done.stdout + done.stderr)}"
@@ -333,7 +332,8 @@ def measure(name, function, place, args):
         return [
             failure(
                 name,
-                f"not measured with this simulator and control program: {minutes(name):.0f} minutes, --long",
+                f"not measured with this simulator and control program: {minutes(name):.0f} "
+                f"minutes, --long",
                 args.profile,
                 args.seed,
             )
@@ -365,7 +365,10 @@ def in_words(r):
     if "limited_by" in r and not r["pass"]:
         why = f", at {r['at']}: {r['limited_by']}"
     value = "–" if r["value"] is None else r["value"]
-    return f"{'met   ' if r['pass'] else 'MISSED'} {r['id']:44} {value:>12} {r['unit']} (target {r['target']}{why})"
+    return (
+        f"{'met   ' if r['pass'] else 'MISSED'} {r['id']:44} {value:>12} {r['unit']} (target "
+        f"{r['target']}{why})"
+    )
 
 
 def main(argv=None):
@@ -398,7 +401,8 @@ def main(argv=None):
         return 0
     now = [name for name in wanted if name not in CAMPAIGNS or args.long or args.only]
     say(
-        f"{len(wanted)} groups, about {sum(map(minutes, now)):.0f} minutes; Ctrl-C ends it, --resume goes on"
+        f"{len(wanted)} groups, about {sum(map(minutes, now)):.0f} minutes; Ctrl-C ends it, "
+        f"--resume goes on"
     )
     rows = []
     for number, (name, function) in enumerate(wanted.items(), 1):

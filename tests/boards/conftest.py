@@ -15,8 +15,8 @@ sys.path[:0] = [
     str(ROOT / "tests" / "software"),
 ]
 
-from card import compile_probe
-from wire import build
+from card import compile_probe  # noqa: E402
+from wire import build  # noqa: E402
 
 
 @pytest.fixture(scope="session")

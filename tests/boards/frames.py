@@ -1,4 +1,4 @@
-"""Frames of the UART in plain Python, and processes of a Migen simulation that send and take them."""
+"""Frames of the UART in plain Python, and Migen processes that send and take them."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -11,7 +11,6 @@ is the .bit file beside it.
 import os
 import pathlib
 
-from dibber_cli.flash import board as boards
 from dibber_cli.flash import manifest
 from dibber_cli.flash.commands import bitstream, board_of
 from test_svf import arrived

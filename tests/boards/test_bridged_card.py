@@ -42,7 +42,9 @@ def identity_of(sram_bytes):
     """The identity of the image for so much SRAM in the file."""
     file, at = pathlib.Path(IMAGE).read_bytes(), 0
     while at < len(file):
-        word = lambda name: int.from_bytes(file[at + FIRMWARE_HEADER[name].offset :][:4], "little")
+        word = lambda name, at=at: int.from_bytes(
+            file[at + FIRMWARE_HEADER[name].offset :][:4], "little"
+        )
         if word("sram") == sram_bytes:
             return word("identity")
         at += FIRMWARE_HEADER.size + word("bytes")

@@ -112,4 +112,4 @@ def test_a_word_becomes_two_pairs_and_nothing_becomes_fill(seed):
         ]
         if [word for word in heard[1:] if word != (FILL, 1)] == sent:
             return
-    assert False, "the words did not come out"
+    raise AssertionError("the words did not come out")

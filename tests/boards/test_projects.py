@@ -23,18 +23,23 @@ from boards import acorn, kc705, openxc7, vivado
 # Vivado, in the Tcl of OpenOCD. Clocks: name, period. Paths: type, clock, slack, requirement.
 # Cells: REF_NAME, LOC, BEL.
 VIVADO = r"""
-set periods {clk200_p 5.0 pcie_x4_clk_p 10.0 sgmii_clock_p 8.0 sys 10.0 userclk2 8.0 tx_clk 8.0 rx_clk 8.0}
+set periods {clk200_p 5.0 pcie_x4_clk_p 10.0 sgmii_clock_p 8.0 sys 10.0 userclk2 8.0
+    tx_clk 8.0 rx_clk 8.0}
 set paths {
-    {max sys 1.9 2.0} {max sys 2.0 10.0} {max sys 3.0 10.0} {max tx_clk 3.0 8.0} {max rx_clk 1.0 4.0} {max userclk2 1.6 8.0} {max sys {} 0}
+    {max sys 1.9 2.0} {max sys 2.0 10.0} {max sys 3.0 10.0} {max tx_clk 3.0 8.0}
+    {max rx_clk 1.0 4.0} {max userclk2 1.6 8.0} {max sys {} 0}
     {min sys 0.05 0.0} {min tx_clk 0.1 0.0} {min rx_clk 0.02 0.0} {min userclk2 0.03 0.0}
 }
 set cells {
-    {LUT6 SLICE_X0Y0 SLICEL.A6LUT} {LUT5 SLICE_X0Y0 SLICEL.A5LUT} {RAMD64E SLICE_X0Y0 SLICEM.B6LUT} {LUT2 SLICE_X1Y0 SLICEL.A6LUT}
-    {FDRE SLICE_X0Y0 SLICEL.AFF} {FDRE SLICE_X0Y0 SLICEL.A5FF} {RAMB36E1 RAMB36_X0Y0 RAMB36E1.RAMB36E1} {RAMB18E1 RAMB18_X0Y2 RAMB18E1.RAMB18E1}
+    {LUT6 SLICE_X0Y0 SLICEL.A6LUT} {LUT5 SLICE_X0Y0 SLICEL.A5LUT}
+    {RAMD64E SLICE_X0Y0 SLICEM.B6LUT} {LUT2 SLICE_X1Y0 SLICEL.A6LUT}
+    {FDRE SLICE_X0Y0 SLICEL.AFF} {FDRE SLICE_X0Y0 SLICEL.A5FF}
+    {RAMB36E1 RAMB36_X0Y0 RAMB36E1.RAMB36E1} {RAMB18E1 RAMB18_X0Y2 RAMB18E1.RAMB18E1}
     {PCIE_2_1 PCIE_X0Y0 PCIE_2_1.PCIE_2_1}
 }
 set of_part {LUT_ELEMENTS 203800 FLIPFLOPS 407600 BLOCK_RAMS 445 DSP 840}
-set of_block {MSIX_CAP_TABLE_SIZE 11'h007 MSIX_CAP_TABLE_OFFSET 29'h00000200 MSIX_CAP_PBA_OFFSET 29'h00000300 PART xc7k325tffg900-2}
+set of_block {MSIX_CAP_TABLE_SIZE 11'h007 MSIX_CAP_TABLE_OFFSET 29'h00000200
+    MSIX_CAP_PBA_OFFSET 29'h00000300 PART xc7k325tffg900-2}
 
 proc version {args} { return 2024.2 }
 proc get_clocks {args} { dict keys $::periods }
@@ -43,7 +48,9 @@ proc current_project {} { return project }
 proc get_cells {args} {
     lassign [lindex $args end] property operator pattern
     set found {}
-    foreach cell $::cells { if {[string match $pattern [cell $property $cell]]} { lappend found $cell } }
+    foreach cell $::cells {
+        if {[string match $pattern [cell $property $cell]]} { lappend found $cell }
+    }
     return $found
 }
 proc cell {property cell} { lindex $cell [lsearch {REF_NAME LOC BEL} $property] }
@@ -53,7 +60,8 @@ proc get_timing_paths {args} {
     foreach path $::paths {
         lassign $path type clock slack
         if {$type ne [dict get $options -delay_type]} { continue }
-        if {[dict exists $options -to] ? $clock eq [dict get $options -to] : [string is double -strict $slack]} { lappend found $path }
+        if {[dict exists $options -to] ? $clock eq [dict get $options -to]
+            : [string is double -strict $slack]} { lappend found $path }
     }
     if {[dict exists $options -max_paths]} { return $found }
     return [lindex [lsort -command slower $found] 0]
@@ -66,11 +74,17 @@ proc get_property {name object} {
         NAME        { return $object }
         PERIOD      { return [dict get $::periods $object] }
         LOC - BEL   { return [cell $name $object] }
-        default     { return [dict get [expr {$object eq "part" ? $::of_part : $::of_block}] $name] }
+        default     {
+            return [dict get [expr {$object eq "part" ? $::of_part : $::of_block}] $name]
+        }
     }
 }
 proc report_timing_summary {args} { return "All user specified timing constraints are met." }
-proc write_bitstream {args} { set file [open [lindex $args end] w]; puts $file [lindex $args end]; close $file }
+proc write_bitstream {args} {
+    set file [open [lindex $args end] w]
+    puts $file [lindex $args end]
+    close $file
+}
 proc quit {} { shutdown }
 """
 RUN_VIVADO = """#!/bin/sh
@@ -79,7 +93,8 @@ exec openocd -f "$(dirname "$0")/vivado.tcl" -f "$project"
 """
 
 NEXTPNR = r"""#!/bin/sh
-test "$1" = --version && { echo '"nextpnr-xilinx" -- Next Generation Place and Route (Version 0.8.2)' >&2; exit 1; }
+test "$1" = --version && {
+	echo '"nextpnr-xilinx" -- Next Generation Place and Route (Version 0.8.2)' >&2; exit 1; }
 for word; do
 	case "$last" in --log) log=$word;; --fasm) : >"$word";; esac
 	last=$word
@@ -167,7 +182,8 @@ def taken(projects, tmp_path):
         assert own != VIVADO or not change
         tools = {
             "vivado": RUN_VIVADO,
-            "vivado.tcl": f"foreach command {{{' '.join(idle)}}} {{ proc $command {{args}} {{}} }}\n{own}",
+            "vivado.tcl": f"foreach command {{{' '.join(idle)}}} {{ proc $command {{args}} {{}} "
+            f"}}\n{own}",
         }
         return folder, run(folder, stand_ins(tmp_path / "tools", tools))
 
@@ -332,7 +348,10 @@ def opened(open_project, tmp_path):
                 }
             }
         }
-        yosys = f"#!/bin/sh\necho 'Yosys 0.70'\necho '{json.dumps(netlist)}' >dibber_acorn_cle101_open.json\n"
+        yosys = (
+            f"#!/bin/sh\necho 'Yosys 0.70'\necho '{json.dumps(netlist)}' "
+            f">dibber_acorn_cle101_open.json\n"
+        )
         tools = {
             "yosys": yosys,
             "nextpnr-xilinx": nextpnr,

@@ -120,7 +120,7 @@ def test_what_the_card_writes_the_bus_finds_and_the_card_reads_back(data_width, 
     def scenario():
         for n in range(0, SIZE, 4):
             yield from bench.store(MEMORY_BASE + n, 0)
-        for n in range(40):
+        for _ in range(40):
             data = rng.randbytes(rng.randrange(1, MAX_PAYLOAD + 1))
             place = rng.randrange(SIZE - len(data) + 1)
             # The upper half of an address is not looked at: a 4-DW header is as good.
@@ -164,7 +164,7 @@ def test_bus_accesses_of_bar_0_are_tlps_of_one_dword_in_order(data_width, seed):
     expected = []
 
     def scenario():
-        for n in range(60):
+        for _ in range(60):
             address = BAR_BASE + 4 * rng.randrange(0x100000 // 4)
             if rng.random() < 0.5:
                 value = rng.getrandbits(32)
@@ -214,9 +214,7 @@ def test_cycles_of_a_read(data_width, chunk_cycles):
 
     def starts(length):
         """The cycles after the request's last beat in which an answer begins."""
-        for dat, be, _, last in to_beats(
-            to_dwords(read(MEMORY_BASE, length), "little"), data_width
-        ):
+        for dat, _, _, last in to_beats(to_dwords(read(MEMORY_BASE, length), "little"), data_width):
             yield dut.sink.valid.eq(1)
             yield dut.sink.dat.eq(dat)
             yield dut.sink.last.eq(last)

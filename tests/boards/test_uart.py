@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, C
 from expect import fails
-from libdibber import DibberError
 from mock_card import Card as MockCard
 from mock_card import encode, firmware_image
 from mock_uart import Bridge
@@ -96,7 +95,7 @@ def test_only_what_changed_is_sent_again(endpoint):
 
 
 def test_an_event_is_not_seen_before_the_bytes_that_it_announces(endpoint, seed):
-    """The card goes on writing while the copy is read: a put and its notice between any two frames."""
+    """The card goes on writing during a copy: a put and its notice between any two frames."""
     target, rng = libdibber.alloc(8192), random.Random(seed)
     bridge = endpoint.bridge
     with endpoint.register(target, ALL) as there:
@@ -276,7 +275,7 @@ def test_damaged_answers_are_asked_for_again_and_no_write_is_made_twice(endpoint
     target = libdibber.alloc(64)
     with endpoint.register(target, ALL) as there:
         commands = len(bridge.device.commands)
-        for n in range(5):
+        for _ in range(5):
             endpoint.fetch_add(there.key, 0, 1, node=1)
             finish(endpoint)
         bridge.answered = lambda frame, reply: None

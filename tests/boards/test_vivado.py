@@ -124,8 +124,9 @@ STAND_INS = """
 foreach command {COMMANDS} { proc $command {args} { return something } }
 proc get_property {name object} { global answers; return $answers($name) }
 proc report_timing_summary {args} { global answers; return $answers(SUMMARY) }
-array set answers {SLACK 0.1 MSIX_CAP_TABLE_SIZE 11'h007 MSIX_CAP_TABLE_OFFSET 29'h00000200 MSIX_CAP_PBA_OFFSET 29'h00000300}
-array set answers {NAME clk PERIOD 10 REQUIREMENT 10 SUMMARY {All user specified timing constraints are met.}}
+array set answers {SLACK 0.1 MSIX_CAP_TABLE_SIZE 11'h007 MSIX_CAP_TABLE_OFFSET 29'h00000200}
+array set answers {MSIX_CAP_PBA_OFFSET 29'h00000300 NAME clk PERIOD 10 REQUIREMENT 10}
+array set answers {SUMMARY {All user specified timing constraints are met.}}
 array set answers {CHANGE}
 proc quit {} { puts "the project ran to its end"; shutdown }
 cd FOLDER
@@ -217,7 +218,7 @@ def test_a_link_that_is_faster_than_sys_is_refused():
 
 @pytest.fixture
 def calls(monkeypatch, tmp_path):
-    """Commands that were run; `generate` makes a project whose run.sh ends with what RUN_SH says."""
+    """Commands that were run. `generate` makes a project whose run.sh ends with RUN_SH."""
     found = []
 
     def generate(folder, top, platform, design, user=None):
@@ -262,11 +263,14 @@ def run(board, monkeypatch, *arguments):
     )
 
 
-WITHOUT_VIVADO = "kc705: the project is in vivado/kc705; not on the PATH: vivado. Take it to where they are, run vivado/kc705/run.sh there"
+WITHOUT_VIVADO = (
+    "kc705: the project is in vivado/kc705; not on the PATH: vivado. Take it to "
+    "where they are, run vivado/kc705/run.sh there"
+)
 
 
 @pytest.mark.fault
-def test_without_vivado_the_project_is_made_and_a_sentence_says_what_to_do_with_it_and_that_is_no_error(
+def test_without_vivado_the_project_is_made_and_a_sentence_says_what_to_do_with_it(
     calls, monkeypatch, capsys
 ):
     monkeypatch.setenv("PATH", "/nowhere")
@@ -326,8 +330,8 @@ def test_a_part_that_openxc7_has_no_database_of_is_refused(action, calls, monkey
     with pytest.raises(SystemExit):
         run(acorn, monkeypatch, action, "--design", "open", "--variant", "cle-215+")
     assert (
-        "--design open is for an xc7a100tfgg484-2, cle-215+ has an xc7a200t-fbg484-3: --variant cle-101"
-        in capsys.readouterr().err
+        "--design open is for an xc7a100tfgg484-2, cle-215+ has an xc7a200t-fbg484-3: --variant "
+        "cle-101" in capsys.readouterr().err
     )
     assert calls == []
 
@@ -412,11 +416,16 @@ def test_a_flash_with_room_for_two_images_gets_a_golden_one_that_goes_on_at_the_
 
 PCIE_7X = """
 module pcie_7x #(
-    parameter EXTERNAL_MMCM = "FALSE", parameter CFG_VEND_ID = 16'h10EE, parameter CFG_DEV_ID = 16'h7011,
-    parameter CFG_SUBSYS_VEND_ID = 16'h10EE, parameter CFG_SUBSYS_ID = 16'habcd, parameter [31:0] BAR0 = 0,
-    parameter CLASS_CODE = 24'h0, parameter DEV_CAP_EXT_TAG_SUPPORTED = "FALSE", parameter [3:0] LINK_CAP_MAX_LINK_SPEED = 4'h1,
-    parameter MSI_CAP_ON = "TRUE", parameter [7:0] PM_CAP_NEXTPTR = 0, parameter [7:0] PCIE_CAP_NEXTPTR = 0,
-    parameter MSIX_CAP_ON = "FALSE", parameter [10:0] MSIX_CAP_TABLE_SIZE = 0, parameter [28:0] MSIX_CAP_TABLE_OFFSET = 0,
+    parameter EXTERNAL_MMCM = "FALSE", parameter CFG_VEND_ID = 16'h10EE,
+    parameter CFG_DEV_ID = 16'h7011,
+    parameter CFG_SUBSYS_VEND_ID = 16'h10EE, parameter CFG_SUBSYS_ID = 16'habcd,
+    parameter [31:0] BAR0 = 0,
+    parameter CLASS_CODE = 24'h0, parameter DEV_CAP_EXT_TAG_SUPPORTED = "FALSE",
+    parameter [3:0] LINK_CAP_MAX_LINK_SPEED = 4'h1,
+    parameter MSI_CAP_ON = "TRUE", parameter [7:0] PM_CAP_NEXTPTR = 0,
+    parameter [7:0] PCIE_CAP_NEXTPTR = 0,
+    parameter MSIX_CAP_ON = "FALSE", parameter [10:0] MSIX_CAP_TABLE_SIZE = 0,
+    parameter [28:0] MSIX_CAP_TABLE_OFFSET = 0,
     parameter [28:0] MSIX_CAP_PBA_OFFSET = 0, parameter USER_CLK_FREQ = 1
 ) (
     output         user_clk_out,
@@ -464,8 +473,8 @@ def test_the_open_project_has_the_wrapper_the_pins_and_a_command(pcie_7x, tmp_pa
         (folder / f"{name}.v").is_file() and f"{name}.v" in command for name in openxc7.SOURCES
     )
     assert (
-        "synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top top; delete t:$scopeinfo; write_json top.json'"
-        in command
+        "synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top top; delete t:$scopeinfo; write_json "
+        "top.json'" in command
     )
     assert [
         line.split()[0] for line in command.splitlines() if line.split()[0] in openxc7.TOOLS

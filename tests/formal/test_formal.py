@@ -1,4 +1,4 @@
-"""A sample of `make test-formal`: a proof that fails here says so in minutes instead of at the end."""
+"""A sample of `make test-formal`: a proof that fails here fails within minutes."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -22,7 +22,7 @@ class Soak:
     options     : more of the command line, {name: what add_argument() takes}
     """
 
-    def __init__(self, description, size, kinds=(), options={}):
+    def __init__(self, description, size, kinds=(), options=None):
         parser = argparse.ArgumentParser(description=description)
         parser.add_argument("--runs", type=int, default=1000)
         parser.add_argument("--seed", type=int, default=1)
@@ -31,7 +31,7 @@ class Soak:
             "--size", type=int, default=size, help=f"runs of a batch (default {size})"
         )
         parser.add_argument("--json", action="store_true")
-        for name, what in options.items():
+        for name, what in (options or {}).items():
             parser.add_argument(name, **what)
         self.arguments = parser.parse_args()
         self.kinds = collections.defaultdict(
@@ -63,7 +63,8 @@ class Soak:
                 progress.step(f"batch {number}, {kind}")
             if not arguments.json and not sys.stderr.isatty():
                 print(
-                    f"batch {number}: {self.done} of {arguments.runs} runs, {len(self.failures)} faults",
+                    f"batch {number}: {self.done} of {arguments.runs} runs, {len(self.failures)} "
+                    f"faults",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -19,7 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "gateware"), str(HERE.parent / "gateware" / "models")]
 
-from unruly import READERS
+from unruly import READERS  # noqa: E402
 
 
 def main():
@@ -44,7 +44,8 @@ def main():
             test, ended = READERS[name](width, args.count, args.seed)
             faults = sum(test.host.hits.values())
             print(
-                f"{name:8} {width:3} bits: {test.host.taken:,} completions, {faults:,} of them bad; {ended['good']:,} good and "
+                f"{name:8} {width:3} bits: {test.host.taken:,} completions, {faults:,} of them "
+                f"bad; {ended['good']:,} good and "
                 f"{ended['failed']:,} failed; no wrong byte ({time.monotonic() - start:.0f} s)",
                 flush=True,
             )

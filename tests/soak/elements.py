@@ -82,13 +82,15 @@ def main():
                     (share, case.source, case.target, case.users, case.way),
                 )
                 print(
-                    f"{machine:13}{case.users} x {case.count:6} x {case.size:2} {case.way} {case.source:6} -> {case.target:6}  "
+                    f"{machine:13}{case.users} x {case.count:6} x {case.size:2} {case.way} "
+                    f"{case.source:6} -> {case.target:6}  "
                     f"{outcome.sent:7} words  {100 * share:5.1f} %  {'; '.join(trouble)}",
                     flush=True,
                 )
         for size, (share, source, target, users, way) in sorted(least.items()):
             print(
-                f"{machine:13}{size:2} bytes: at least {100 * share:.1f} % of the bound ({users} users, {way}, {source} -> {target})"
+                f"{machine:13}{size:2} bytes: at least {100 * share:.1f} % of the bound ({users} "
+                f"users, {way}, {source} -> {target})"
             )
     print(f"{wrong} cases are not as they should be")
     return 1 if wrong else 0

@@ -86,7 +86,7 @@ def places(walk):
 
 
 def offer(side, seed, guard=0):
-    """Register the memory; returns its key. `guard` bytes before and behind it belong to no region."""
+    """Register the memory. Returns its key. `guard` bytes on both sides belong to no region."""
     side.whole = libdibber.alloc(SIZE + 2 * guard)
     side.whole[:] = BESIDE
     side.memory = side.whole[guard : guard + SIZE]
@@ -136,7 +136,6 @@ def traffic(side, mine, their_key, expected, begin=0, before=None, after=0):
     for kind, wait in mine.order:
         pause(side.now() + wait)
         n, counts[kind] = counts[kind], counts[kind] + 1
-        tag = f"{kind}{n}"
         number = TAGS[kind] + n
         if kind == "inline":
             me.put_inline(
@@ -167,7 +166,8 @@ def traffic(side, mine, their_key, expected, begin=0, before=None, after=0):
     while len(found["statuses"]) < len(mine.order) or len(found["notices"]) < expected:
         if side.now() > found["begin"] + LIMIT:
             found["hang"] = (
-                f"{len(mine.order) - len(found['statuses'])} commands, {expected - len(found['notices'])} notices"
+                f"{len(mine.order) - len(found['statuses'])} commands, "
+                f"{expected - len(found['notices'])} notices"
             )
             break
         me.wait(LIMIT // 20)
@@ -187,7 +187,7 @@ def check(sides, plans, found):
     run.
     """
     faults = []
-    for n, side in enumerate(sides):
+    for n, _ in enumerate(sides):
         mine, theirs = plans[n], plans[1 - n]
         if found[n]["hang"]:
             faults.append(f"card {n} hangs: {found[n]['hang']}")
@@ -204,7 +204,8 @@ def check(sides, plans, found):
         for i, operand in enumerate(mine.adds):
             if found[n]["values"].get(TAGS["add"] + i) != total:
                 faults.append(
-                    f"card {n}: fetch-add {i} found {found[n]['values'].get(TAGS['add'] + i)}, not {total}"
+                    f"card {n}: fetch-add {i} found {found[n]['values'].get(TAGS['add'] + i)}, "
+                    f"not {total}"
                 )
             total = total + operand & (1 << 64) - 1
     for n, side in enumerate(sides):

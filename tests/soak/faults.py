@@ -92,7 +92,7 @@ def scheduled(choice, begin):
 
 
 def uncounted(kind, counted):
-    """What the counters of a run do not show and must, or show and must not; "" when all is well."""
+    """The counters of a run that are missing or too many, as a sentence; "" if all is well."""
     symbols, damaged = (sum(counted[name] for name in names) for names in (SYMBOLS, DAMAGED))
     missed = counted["packet_gap"] + counted["naks_sent"]
     if kind in ("unplug", "long unplug"):

@@ -167,7 +167,7 @@ def work_puts(side, their_key, choice):
 
 
 def reload(side):
-    """The card's program again, as `dibber reset` does it, and an endpoint with memory of its own."""
+    """Load the card's program again, as `dibber reset` does, and open an endpoint with memory."""
     side.card.load_firmware(str(paths.FIRMWARE))
     side.endpoint.close()
     side.region.close()

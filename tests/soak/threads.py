@@ -24,7 +24,7 @@ LIMIT = 300  # seconds that a batch and the end may take
 
 sys.path.insert(0, str(SOURCE.parents[1] / "fuzz"))
 
-import sanitized
+import sanitized  # noqa: E402
 
 
 def run(seconds, seed=1, sanitizer="", profile_name="gen2x4"):

@@ -52,7 +52,8 @@ def main():
             if key not in ("operations", "trouble"):
                 print(f"{key.replace('_', ' '):16}{value}")
         print(
-            f"{'operations':16}{', '.join(f'{n} {kind}' for kind, n in report['operations'].items())}"
+            f"{'operations':16}"
+            f"{', '.join(f'{n} {kind}' for kind, n in report['operations'].items())}"
         )
         for text in report["trouble"][:REPORTS]:
             print(text)

@@ -36,7 +36,7 @@ def build(source, path):
 
 
 def run(folder, command, collect=None):
-    """Run a program: a Profile, of what happens inside function `collect` alone if that is given."""
+    """Run a program. Returns its Profile, of function `collect` alone if that is given."""
     out = folder / "callgrind"
     # Without debug information from outside: none is needed, and where to fetch it is the system's
     # business.

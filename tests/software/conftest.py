@@ -12,6 +12,7 @@ import types
 import libdibber
 import pytest
 from dibber.interface.description import C
+from dibber_cli.main import main
 from mock_card import Card as MockCard
 from mock_card import firmware_image
 from mock_vfio_user import Server
@@ -58,6 +59,20 @@ def serve(folder):
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def run(capsys):
+    """run(*words) → exit code, stdout, stderr of the command line `dibber WORDS`."""
+
+    def call(*words):
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return call
 
 
 @pytest.fixture

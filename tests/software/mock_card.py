@@ -448,7 +448,7 @@ class Card:
             if command["opcode"] == OPCODE.SEND
             else (command["endpoint"], endpoint)
         )
-        for n, (known, other, *_) in enumerate(self.waiting):
+        for n, (known, other, *_) in enumerate(self.waiting):  # noqa: B007
             if known == pair and other["opcode"] != command["opcode"]:
                 break
         else:

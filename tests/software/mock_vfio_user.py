@@ -105,7 +105,7 @@ class Server:
         try:
             self.connection.sendall(data)
         except OSError:
-            raise Closed
+            raise Closed from None
 
     def _receive(self):
         head, fds, *_ = socket.recv_fds(self.connection, HEADER.size, 4, socket.MSG_WAITALL)

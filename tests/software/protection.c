@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "card.h"
+#include "protection.h"
 
 #define PAGES 24u
 #define TRIES 3000u

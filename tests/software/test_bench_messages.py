@@ -1,4 +1,4 @@
-"""`latency` and `rate`: what is read off rounds and counters, and what the programs must agree on."""
+"""`latency` and `rate`: results from rounds and counters, and what the programs must agree on."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -21,7 +21,7 @@ def busy(**cycles):
 
 
 def rounds(series, bulk, picoseconds):
-    """A result of `latency`; both control programs took a command a round, of 100 and 200 cycles."""
+    """A result of `latency`. Both control programs took a command a round, 100 and 200 cycles."""
     count = len(picoseconds)
     return {
         "point": PingPong(series, count, bulk, fast=series.startswith("fast")),

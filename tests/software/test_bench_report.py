@@ -87,8 +87,8 @@ def test_a_report_is_four_files_that_do_not_change_from_run_to_run(result, tmp_p
     assert json.loads(first[0].read_text()) == result
     lines = first[1].read_text().splitlines()
     assert (
-        lines[0]
-        == "series,x,x_unit,value,unit,bound,bound_by,limit,limited_by,cycles,cpu_percent,not_possible"
+        lines[0] == "series,x,x_unit,value,unit,bound,bound_by,limit,limited_by,cycles,cpu_percent,"
+        "not_possible"
     )
     assert lines[1] == "put-dst-strided,1,elements,401.0,MB/s,494.2,link,480.0,scatter,100,0.1,"
     assert lines[-1].endswith(",it hangs")

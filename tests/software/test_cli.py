@@ -9,22 +9,6 @@ import pytest
 from dibber.interface.description import HOST
 from dibber_cli import output, paths, profile, simulator
 from dibber_cli.errors import ProfileError
-from dibber_cli.main import main
-
-
-@pytest.fixture
-def run(capsys):
-    """run(*words) → exit code, stdout, stderr."""
-
-    def call(*words):
-        try:
-            code = main([str(w) for w in words])
-        except SystemExit as exit_:
-            code = exit_.code
-        return code, *capsys.readouterr()
-
-    return call
-
 
 # Cards --------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`dibber completion`: every command and option of the parser is completed, in bash by running it."""
+"""`dibber completion`: it completes every command and option of the parser, run in bash."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -26,7 +26,8 @@ def complete(tmp_path, capsys, monkeypatch):
         # their own.
         words = line.replace(":", " : ").replace("=", " = ").split() + [""] * line.endswith(" ")
         run = (
-            f"source {script}; COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; _dibber; "
+            f"source {script}; COMP_WORDS=({' '.join(map(shlex.quote, words))}); "
+            f"COMP_CWORD={len(words) - 1}; _dibber; "
             'printf "%s\\n" "${COMPREPLY[@]}"'
         )
         done = subprocess.run(

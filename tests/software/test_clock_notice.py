@@ -1,4 +1,4 @@
-"""A call that gets no answer because simulated time stands: the library says who holds the clock."""
+"""A call without an answer while simulated time stands still: the library names the holder."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -10,7 +10,6 @@ import libdibber
 import pytest
 from dibber.interface.description import CLOCK_OP, C
 from dibber_cli import simulator
-from mock_card import Card as MockCard
 from mock_vfio_user import Server
 
 pytestmark = pytest.mark.fault
@@ -68,7 +67,8 @@ def test_a_call_without_an_answer_names_who_holds_the_clock_and_goes_on(standing
     assert 1 <= len(lines) <= 3, "once a second"
     path = mock.uri.removeprefix("sim:")
     assert lines[0] == (
-        f"dibber: {path} has not answered for 1 s: {HELD}. A program that waits for something else first "
+        f"dibber: {path} has not answered for 1 s: {HELD}. A program that waits for something "
+        f"else first "
         "leaves the clock: dib_clock_leave()"
     )
 

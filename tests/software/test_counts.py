@@ -1,4 +1,4 @@
-"""A counter that wrapped and a card that was reset, and why packets were dropped, are told apart."""
+"""A counter that wrapped, a card that was reset, and why packets were dropped."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -45,7 +45,7 @@ from mock_vfio_user import (
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "software" / "lib" / "man"))
 
-from header import Header
+from header import Header  # noqa: E402
 
 FUNCTIONS = Header(ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h").functions
 CASES = [(name, error) for name, function in FUNCTIONS.items() for error in function.errors]
@@ -139,7 +139,7 @@ UNLOADED = ("dib_node_set", "dib_firmware_load")  # want a card without a contro
 
 
 class Mock:
-    """Raw handles on a mock: card, endpoint (1), region; closed at the end whatever the call left."""
+    """Raw handles on a mock: card, endpoint (1), region. They are closed at the end in any case."""
 
     def __init__(self, served, image, iova_base):
         self.lib, self.device, self.server, self.uri = (

@@ -184,7 +184,7 @@ def test_a_file_that_fails_for_something_else_than_its_figure_has_a_row_for_that
 
 
 def test_a_campaign_waits_for_its_word_and_is_kept(run):
-    """Without --long: what was measured with this simulator, or a row that says that nothing was."""
+    """Without --long: what was measured with this simulator, or a row that says "not measured"."""
     slow = {"soak-threads": lambda *_: [met("threads")], "quick": lambda *_: [met("quick")]}
     code, rows, out = run(slow)
     assert code == 1 and [r["id"] for r in rows] == ["soak-threads", "quick"]
@@ -227,7 +227,9 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_campaign_s_rows_are_its_program_s_result(monkeypatch, name):
     for result, passed in zip(RESULTS[name], (True, False)):
-        monkeypatch.setattr(figures, "run", lambda command, codes=(0,): json.dumps(result))
+        monkeypatch.setattr(
+            figures, "run", lambda command, codes=(0,), result=result: json.dumps(result)
+        )
         assert all(r["pass"] for r in figures.campaign(name)("gen2x4", 1)) == passed
 
 

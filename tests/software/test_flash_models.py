@@ -33,8 +33,10 @@ MODEL = """
 extern "C" {
 void* make(uint32_t size) { return new dibber::Flash(size); }
 void drop(void* flash) { delete static_cast<dibber::Flash*>(flash); }
-int step(void* flash, int cs_n, int clk, int mosi) { return static_cast<dibber::Flash*>(flash)->step(cs_n, clk, mosi); }
-void rest(void* flash, uint32_t cycles) { while (cycles--) static_cast<dibber::Flash*>(flash)->step(true, false, false); }
+int step(void* flash, int cs_n, int clk, int mosi) {
+    return static_cast<dibber::Flash*>(flash)->step(cs_n, clk, mosi); }
+void rest(void* flash, uint32_t cycles) {
+    while (cycles--) static_cast<dibber::Flash*>(flash)->step(true, false, false); }
 int at(void* flash, uint32_t address) { return static_cast<dibber::Flash*>(flash)->at(address); }
 }
 """
@@ -98,7 +100,7 @@ def simulated(compiled):
 
 
 def transfer(pins, sent, bits=0):
-    """What comes back of bytes, and of some bits more, that cut the transfer short of a whole byte."""
+    """The answer to bytes and some bits more, which cut the transfer short of a whole byte."""
     answer, miso = 0, pins.step(0, 0, 0)
     for n in range(8 * len(sent) + bits):
         mosi = n < 8 * len(sent) and sent[n // 8] >> 7 - n % 8 & 1

@@ -238,7 +238,8 @@ def protected(mock):
         (
             protected,
             [],
-            "FLASH: the flash did not do what it was told: the flash (W25Q, ef4018) is protected: its status is 0x1c",
+            "FLASH: the flash did not do what it was told: the flash (W25Q, ef4018) is protected: "
+            "its status is 0x1c",
         ),
         (lambda mock: None, ["--load"], "cannot load itself"),
     ],
@@ -313,9 +314,7 @@ class Counting(Flash):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 100, 281, 282])
-def test_whenever_the_program_ends_the_golden_image_stays_no_half_image_begins_and_a_second_run_repairs(
-    up, folder, limit
-):
+def test_whenever_the_program_ends_no_half_image_begins_and_a_second_run_repairs(up, folder, limit):
     """280 pages in two sectors: the first page is written last."""
     mock = up(Counting())
     content = image(1, 280 * 256 - 100)

@@ -86,7 +86,8 @@ RAW_CLONE = """
     card = libdibber.Card(sys.argv[1])
     card.load_firmware(sys.argv[2])
     endpoint = card.endpoint(1)
-    wait     = ctypes.PyDLL(library()._name).dib_wait       # keeps Python's lock, as the next call does
+    # PyDLL keeps Python's lock, here and in the next call.
+    wait     = ctypes.PyDLL(library()._name).dib_wait
     wait.argtypes = ctypes.c_void_p, ctypes.c_uint64
     child = ctypes.PyDLL(None).syscall(int(sys.argv[3]), 17, 0, 0, 0, 0)     # SIGCHLD
     if child == 0:
@@ -96,7 +97,7 @@ RAW_CLONE = """
 
 
 def test_a_child_of_raw_clone_is_refused_as_well(serve, image):
-    """Nothing of the C library knows of such a child, so it is the kernel that wipes the handles."""
+    """The C library does not know of such a child, so the kernel wipes the handles."""
     with program(RAW_CLONE, serve().uri, image(), str(CLONE[platform.machine()])) as parent:
         assert parent.communicate(timeout=60)[0].split() == ["22", "0"]
 

@@ -1,4 +1,4 @@
-"""`dibber fw` and `dibber reset` on a mock card: what a memory says of the program that wrote it."""
+"""`dibber fw` and `dibber reset` on a mock card: what its memory says of the program."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -386,7 +386,8 @@ PROGRAM = """
 struct dibber_mcp_shared mcp_shared __attribute__((section(".shared")));
 __attribute__((noinline)) void inner(unsigned number)
 { __asm__ volatile("mv a5, %0; .globl stop; stop: .word 0" : : "r"(number) : "a5"); }
-__attribute__((noinline)) void handler(unsigned number) { inner(number + 1); mcp_shared.commands++; }
+__attribute__((noinline)) void handler(unsigned number) {
+    inner(number + 1); mcp_shared.commands++; }
 void _start(void) { handler(41); mcp_shared.commands++; }
 """
 

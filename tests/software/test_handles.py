@@ -14,7 +14,6 @@ import libdibber
 import pytest
 from expect import matrix
 from libdibber import binding
-from libdibber.binding import library
 from test_documented_errors import CALLS, FUNCTIONS, MEMORY, Mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))

@@ -93,7 +93,7 @@ def test_random_bytes_instead_of_answers(serve, seed):
     for _ in range(200):
         rubbish = choice.randbytes(choice.randrange(1, 64))
 
-        def sent(command, m):
+        def sent(command, m, rubbish=rubbish):
             changed = rubbish if choice.random() < 0.5 else m[:16] + rubbish
             mock.server.connection.sendall(changed)
             mock.server.disconnect()

@@ -1,4 +1,4 @@
-"""What `make -C software/lib install` leaves: all that a program, its linker and its author need."""
+"""`make -C software/lib install` installs all that a program, its linker and its author need."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,7 +17,7 @@ SOURCE = LIB / "include" / "dibber" / "dibber.h"
 
 sys.path.insert(0, str(LIB / "man"))
 
-from header import Header
+from header import Header  # noqa: E402
 
 HEADER = Header(SOURCE)
 

@@ -4,7 +4,6 @@ peer can write.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import ctypes
 import random
 import struct
 

@@ -13,8 +13,7 @@ import subprocess
 import sys
 
 import pytest
-from dibber.interface.description import RIGHT, STATUS
-from libdibber import DibberError
+from dibber.interface.description import RIGHT
 from libdibber.binding import Pages, check, library
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))

@@ -1,4 +1,4 @@
-"""Errors name what was looked for and who has it; errors under --json are JSON; states have names."""
+"""Errors name what was looked for and who has it. With --json they are JSON."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -6,35 +6,20 @@ import errno
 import json
 import pathlib
 import re
-import shutil
 import socket
 import threading
 
 import libdibber
 import pytest
-from dibber.interface.description import HOST, LINK_STATE, MCP_STATE, C
-from dibber_cli import paths, profile, simulator
+from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
+from dibber_cli import paths, simulator
 from dibber_cli.bench import session
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import commands as flash_commands
-from dibber_cli.main import main, parser
+from dibber_cli.main import parser
 from mock_vfio_user import ERROR, HEADER, REPLY, VERSION
 
 pytestmark = pytest.mark.fault
-
-
-@pytest.fixture
-def run(capsys):
-    """run(*words) → exit code, stdout, stderr."""
-
-    def call(*words):
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as left:
-            code = left.code
-        return code, *capsys.readouterr()
-
-    return call
 
 
 # A card in use ------------------------------------------------------------------------------------
@@ -201,7 +186,8 @@ def test_no_message_has_the_folder_of_a_simulated_pair(monkeypatch, folder, run,
 
 def test_a_text_without_folders_is_otherwise_the_same():
     text = simulator.without_folders(
-        "no simulator at /tmp/dibber-pair-a_b1c2d3/card1.sock (x); sim:/tmp/dibber-pair-a_b1c2d3/card0.sock.admin"
+        "no simulator at /tmp/dibber-pair-a_b1c2d3/card1.sock (x); "
+        "sim:/tmp/dibber-pair-a_b1c2d3/card0.sock.admin"
     )
     assert text == "no simulator at simulated card 1 (x); simulated card 0"
     for same in (

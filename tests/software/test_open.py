@@ -76,7 +76,7 @@ def test_a_bar_that_is_too_small(serve):
 @pytest.mark.parametrize(
     "register, value, both",
     [
-        ("INTERFACE_VERSION", 0x00070003, ("7.3", "{0}.{1}".format(*INTERFACE.version))),
+        ("INTERFACE_VERSION", 0x00070003, ("7.3", "{}.{}".format(*INTERFACE.version))),
         ("INTERFACE_HASH", 0x01234567, ("01234567", f"{INTERFACE.hash:08x}")),
     ],
 )

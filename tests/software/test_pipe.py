@@ -51,7 +51,10 @@ def test_what_is_left_in_the_buffer_is_not_complained_of():
 
 
 def test_another_pipe_that_breaks_is_told():
-    text = "import os; from dibber_cli.pipe import quiet; ends = os.pipe(); os.close(ends[0]); quiet(lambda: os.write(ends[1], b'x'))"
+    text = (
+        "import os; from dibber_cli.pipe import quiet; ends = os.pipe(); os.close(ends[0]); "
+        "quiet(lambda: os.write(ends[1], b'x'))"
+    )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert done.returncode == 1 and "BrokenPipeError" in done.stderr
 

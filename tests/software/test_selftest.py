@@ -1,4 +1,4 @@
-"""`dibber selftest` on a mock card with faults: each is found, named, and ends the command with 1."""
+"""`dibber selftest` on a mock card with faults: it finds and names each, and returns 1."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

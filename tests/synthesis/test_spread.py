@@ -76,12 +76,13 @@ def test_companions_are_taken_out_of_what_was_placed():
     assert placed == {"cells": {"a": 1}, "netnames": {"n": 3}}
 
 
-def synthesized(folder, registers, steps, pins="", aims={}):
+def synthesized(folder, registers, steps, pins="", aims=None):
     """Netlist of what an oscillator clocks, with input `d` and the register `q` for output, and its
     constraints.
     """
     (folder / "top.v").write_text(
-        f"module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) oscillator(.OSC(clk));\n{registers}\nalways @(posedge clk) begin\n{steps}end\nendmodule\n"
+        f"module top(input d, output reg q);\n(* keep *) wire clk;\nOSCG #(.DIV(8)) "
+        f"oscillator(.OSC(clk));\n{registers}\nalways @(posedge clk) begin\n{steps}end\nendmodule\n"
     )
     flow.run(
         [
@@ -94,7 +95,7 @@ def synthesized(folder, registers, steps, pins="", aims={}):
         "yosys.log",
     )
     (folder / "top.lpf").write_text(pins)
-    bitstream.constrain(folder / "aims.lpf", folder / "top.lpf", aims)
+    bitstream.constrain(folder / "aims.lpf", folder / "top.lpf", aims or {})
     return json.loads((folder / "top.json").read_text())
 
 
@@ -195,7 +196,8 @@ def test_inputs_of_carries_and_memories_are_permuted_as_these_allow(tmp_path):
     netlist = synthesized(
         tmp_path,
         "reg [31:0] s, a, b, p;\nreg [7:0] m[0:15];",
-        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n p <= a[15:0] * b[15:0];\n if (s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ p ^ m[b[3:0]]);\n",
+        " s <= {s, d};\n a <= a + (s ^ b);\n b <= {b, a[31]};\n p <= a[15:0] * b[15:0];\n if "
+        "(s[0]) m[s[4:1]] <= a[7:0];\n q <= ^(a ^ p ^ m[b[3:0]]);\n",
     )
     routed(tmp_path, netlist)
     module = json.loads((tmp_path / "routed.json").read_text())["modules"]["top"]

@@ -1,4 +1,4 @@
-"""LitePCIe's own DMA on the host model: the yardstick of the model, and a peer of the benchmarks."""
+"""LitePCIe's own DMA on the host model: a yardstick for the model and the benchmarks."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

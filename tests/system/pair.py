@@ -23,6 +23,7 @@ from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
 
 SECOND = 1_000_000_000  # of simulated time, in nanoseconds
+STAY = 20_000  # ns between two looks of a side that lets time go on
 
 
 class Side:
@@ -44,7 +45,7 @@ class Side:
         self.card.write_register("FAST_PATH", HOST["FAST_PATH"].reset if allowed else 0)
 
     def register(self, name, length, shared=True, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
-        """Register memory, from the library or, not `shared`, from NumPy's heap; returns its key."""
+        """Register memory, from the library or (not `shared`) NumPy's heap. Returns its key."""
         memory = libdibber.alloc(length) if shared else np.zeros(length + 3, dtype=np.uint8)[3:]
         self.regions[name] = self.endpoint.register(memory, rights)
         return self.regions[name].key
@@ -97,6 +98,28 @@ class Side:
         self.regions.pop(name).close()
 
 
+def open_again(side, over):
+    """Close the card with all that belongs to it, open it, and tell the side that stays."""
+    for name in list(side.regions):
+        side.unregister(name)
+    side.endpoint.close()
+    side.card.close()
+    side.__init__(side.uri, side.node)
+    over.touch()
+
+
+def stay(side, over, each=None):
+    """Let time go on until the file `over` is there, because a participant that joins needs it.
+
+    `each`, if given, is called with the side after each wait.
+    """
+    while not over.exists():
+        side.endpoint.wait(STAY)
+        if each:
+            each(side)
+    over.unlink()
+
+
 def _serve(pipe, uri, node):
     try:
         side = Side(uri, node)
@@ -135,11 +158,8 @@ class Pair:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["libdibber", "dibber_cli.simulator", "pytest"])
         self.pipes, self.processes = [], []
-        for node, uri in enumerate(self.simulator.uris):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, uri, node), daemon=True)
-            process.start()
-            theirs.close()
+        for node in range(len(self.simulator.uris)):
+            ours, process = self._start(context, node)
             self.pipes.append(ours)
             self.processes.append(process)
         try:
@@ -148,6 +168,26 @@ class Pair:
         except BaseException:
             self.close()
             raise
+
+    def _start(self, context, node):
+        """Start the process of a card; returns the pipe to it and the process."""
+        ours, theirs = context.Pipe()
+        process = context.Process(
+            target=_serve, args=(theirs, self.simulator.uris[node], node), daemon=True
+        )
+        process.start()
+        theirs.close()
+        return ours, process
+
+    def replace(self, node, over, each=None):
+        """Another process opens the card, in place of one that has ended. The other side stays
+        meanwhile, see stay()."""
+        self.pipes[1 - node].send((stay, over, each))
+        context = multiprocessing.get_context("forkserver")
+        self.pipes[node], self.processes[node] = self._start(context, node)
+        self._answer(node)
+        over.touch()
+        self._answer(1 - node)
 
     def _answer(self, node, timeout=600):
         if not self.pipes[node].poll(timeout):

@@ -41,7 +41,7 @@ def test_elements_of_any_size_and_stride_are_sent_once_by_eight_users(machine, s
 def test_a_packet_that_takes_longer_than_the_replay_timer_is_sent_once_and_ends_without_the_program(
     case, seed
 ):
-    """Each byte takes 112 to 224 ns of PCIe, a packet of 4096 up to 0.9 ms; the timer has 0.1 ms."""
+    """A byte takes 112 to 224 ns of PCIe, a packet of 4096 up to 0.9 ms. The timer has 0.1 ms."""
     with open_pair("gen2x1 slow", seed) as pair:
         outcome = run(pair, case)
         assert outcome.trouble() == []

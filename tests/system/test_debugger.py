@@ -1,4 +1,4 @@
-"""gdb, by OpenOCD and the JTAG pins of a simulated card, at a control program that has work to do."""
+"""gdb, through OpenOCD and the JTAG pins of a simulated card, on a busy control program."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

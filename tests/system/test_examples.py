@@ -10,15 +10,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from dibber_cli import profile
+from dibber_cli.bench import report, session
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
-import halo
-import objects
-import transpose
-from dibber_cli import profile
-from dibber_cli.bench import report, session
+import halo  # noqa: E402
+import objects  # noqa: E402
+import transpose  # noqa: E402
 
 EXAMPLES = {
     "transpose": lambda: transpose.example(sizes=(128,)),

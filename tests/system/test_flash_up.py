@@ -1,4 +1,4 @@
-"""`dibber flash URI` on a simulated card, through the gateware to the simulated flash at its pins."""
+"""`dibber flash URI` on a simulated card, through the gateware to the simulated flash."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -62,7 +62,7 @@ def test_each_wrong_cable_has_its_name_and_the_right_one_comes_up():
     with cable(*options) as ends:
         for begin, (kind, direction, *reasons) in zip(begins, FAULTS):
 
-            def reason(side):
+            def reason(side, begin=begin):
                 sleep_until(side, begin + 10)
                 return measure.train(side, 200_000)
 

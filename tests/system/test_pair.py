@@ -1,4 +1,4 @@
-"""Two processes, two cards, one cable: puts arrive byte by byte, and every bad thing has its name."""
+"""Two processes, two cards, one cable: puts arrive byte for byte, and each error is named."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -249,7 +249,7 @@ def test_a_strided_put_costs_the_same_at_any_number_of_elements(pair):
     assert good(pair)
     spent = []
     for count in (500, 10_000):
-        walk = lambda key: (key, 8, 0, ((count, 64),))
+        walk = lambda key, count=count: (key, 8, 0, ((count, 64),))
         doorbells, before = work(pair)
         assert put(pair, walk(pair.source), walk(pair.target)) == STATUS.OK
         after_doorbells, after = work(pair)

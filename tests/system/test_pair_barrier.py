@@ -52,7 +52,7 @@ def rounds(side, other, count, nanoseconds):
 
 def test_nobody_leaves_before_both_have_entered(pair):
     ours, theirs = pair.together((rounds, 1, 6, 30_000), (rounds, 0, 6, 30_000))
-    for n, ((entered, left, status), (entered2, left2, status2)) in enumerate(zip(ours, theirs)):
+    for (entered, left, status), (entered2, left2, status2) in zip(ours, theirs):
         assert status == status2 == STATUS.OK
         last = max(entered, entered2)
         assert min(left, left2) >= last and max(left, left2) - last < 80_000

@@ -4,21 +4,17 @@ former reaches nothing.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import multiprocessing
-
 import libdibber
 import numpy as np
-import pair as pairs
 import pytest
 from dibber.interface.description import RIGHT, STATUS, C
 from dibber_cli import paths
 from libdibber import DibberError, List, Walk
-from pair import SECOND, Pair
+from pair import SECOND, Pair, open_again, stay
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 8192
 MARK = 0x5A
-STAY = 20_000  # ns
 
 # Lives --------------------------------------------------------------------------------------------
 
@@ -61,22 +57,6 @@ def is_unchanged(side):
     return bool((side.memory == MARK).all()) and side.endpoint.poll_events() == []
 
 
-def close_and_open(side, over):
-    for name in list(side.regions):
-        side.unregister(name)
-    side.endpoint.close()
-    side.card.close()
-    side.__init__(side.uri, side.node)
-    over.touch()
-
-
-def stay(side, over):
-    """Time goes on for who comes only while somebody is there."""
-    while not over.exists():
-        side.endpoint.wait(STAY)
-    over.unlink()
-
-
 def load_again(side):
     """Another control program under the same process."""
     side.endpoint.close()
@@ -92,30 +72,15 @@ def kill(pair, node):
     pair.processes[node].join()
 
 
-def come(pair, node, over):
-    """Another process opens the card. The other side stays meanwhile."""
-    pair.pipes[1 - node].send((stay, over))
-    ours, theirs = multiprocessing.get_context("forkserver").Pipe()
-    process = multiprocessing.get_context("forkserver").Process(
-        target=pairs._serve, args=(theirs, pair.simulator.uris[node], node), daemon=True
-    )
-    process.start()
-    theirs.close()
-    pair.pipes[node], pair.processes[node] = ours, process
-    pair._answer(node)
-    over.touch()
-    pair._answer(1 - node)
-
-
 def end(pair, how, over):
     """Card 0's life ends, and another one begins."""
     if how == "killed":
         kill(pair, 0)
-        come(pair, 0, over)
+        pair.replace(0, over)
     elif how == "reloaded":
         pair.first(load_again)
     else:
-        pair.together((close_and_open, over), (stay, over))
+        pair.together((open_again, over), (stay, over))
 
 
 # Keys ---------------------------------------------------------------------------------------------
@@ -132,15 +97,17 @@ def endings_of(side, keys, present):
     found = {}
     for name, key in keys.items():
         for command, issue in {
-            "put": lambda: e.put(own, 0, key, 0, LENGTH, node=0),
-            "inline put": lambda: e.put_inline(b"12345678", key, 8, node=0, notice=7, endpoint=1),
-            "strided put": lambda: e.put_strided(here, Walk(key, 8, 0, ((8, 72),)), node=0),
-            "get": lambda: e.get(key, 0, own, 0, LENGTH, node=0),
-            "listed put": lambda: e.put_indexed(
+            "put": lambda key=key: e.put(own, 0, key, 0, LENGTH, node=0),
+            "inline put": lambda key=key: e.put_inline(
+                b"12345678", key, 8, node=0, notice=7, endpoint=1
+            ),
+            "strided put": lambda key=key: e.put_strided(here, Walk(key, 8, 0, ((8, 72),)), node=0),
+            "get": lambda key=key: e.get(key, 0, own, 0, LENGTH, node=0),
+            "listed put": lambda key=key: e.put_indexed(
                 here, Walk(present, 8, 0, (), List(key, 8)), node=0
             ),
-            "fetch-add": lambda: e.fetch_add(key, 0, 1, node=0),
-            "swap": lambda: e.compare_swap(key, 8, 0x5A5A5A5A5A5A5A5A, 1, node=0),
+            "fetch-add": lambda key=key: e.fetch_add(key, 0, 1, node=0),
+            "swap": lambda key=key: e.compare_swap(key, 8, 0x5A5A5A5A5A5A5A5A, 1, node=0),
         }.items():
             issue()
             found[command, name] = STATUS.name_of(side.completion())
@@ -213,7 +180,7 @@ def test_a_receive_of_a_killed_process_takes_nothing_for_the_next(tmp_path):
     with Pair() as pair:
         pair.first(receive, 1)
         kill(pair, 0)
-        come(pair, 0, tmp_path / "over")
+        pair.replace(0, tmp_path / "over")
         pair.first(fill_up)
         first = pair.second(send, 7)
         assert first == "REMOTE_BAD_KEY" and pair.first(is_unchanged)

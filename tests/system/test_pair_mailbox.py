@@ -1,4 +1,4 @@
-"""Mailboxes between two cards: several senders at once, every byte compared; and a peer that goes."""
+"""Mailboxes between two cards: several senders, every byte compared; a peer that ends."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -61,9 +61,9 @@ def ended(endpoint, count=1):
     return done
 
 
-def call(side, name, arguments, how={}):
+def call(side, name, arguments, how=None):
     """One command of endpoint 1 to the other card: (status, value)."""
-    getattr(side.endpoint, name)(*arguments, node=1 - side.card.info()["node"], **how)
+    getattr(side.endpoint, name)(*arguments, node=1 - side.card.info()["node"], **(how or {}))
     return ended(side.endpoint)[0][1:]
 
 

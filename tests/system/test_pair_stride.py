@@ -1,4 +1,4 @@
-"""The stride benchmark on the simulated pair: right bytes, below its bound, the same in each run."""
+"""The stride benchmark on the simulated pair: right bytes, below its bound, repeatable."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -64,7 +64,7 @@ def test_what_a_fault_has_claimed_is_the_hardwares_again_while_both_cards_ask(le
     with Pair() as pair:
         keys = pair.together((prepare,), (prepare,))
         done = pair.together((ask, keys[1], length, True), (ask, keys[0], length, False))
-        for counts, wrong, asked in done:
+        for counts, wrong, _ in done:
             (fault, back, end), took = counts, lambda now, then, name: now[name] - then[name]
             assert not wrong and fault["claims"] == 0 < end["claims"], (counts, wrong)
             assert back["claims"] == end["claims"], "it is lost again without a fault"

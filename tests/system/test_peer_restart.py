@@ -4,7 +4,6 @@ by name.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import multiprocessing
 import os
 import signal
 
@@ -12,7 +11,7 @@ import libdibber
 import pytest
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import paths
-from pair import Pair, Side, _serve
+from pair import Pair, Side, open_again, stay
 
 pytestmark = pytest.mark.fault
 
@@ -35,16 +34,6 @@ def offer(side, value):
 
 def now(side):
     return side.endpoint.clock().now_ps // 1000
-
-
-def stay(side, over):
-    """Time goes on for one that comes only while somebody is there, and waits for what has not come
-    yet.
-    """
-    while not over.exists():
-        side.endpoint.wait(STEP)
-        take(side)
-    over.unlink()
 
 
 def take(side):
@@ -89,15 +78,6 @@ def collect(side, count):
     return [side.ended.get(tag) for tag in range(count)], now(side) - begin
 
 
-def open_again(side, over):
-    """The card is reset when it is opened."""
-    side.unregister("memory")
-    side.endpoint.close()
-    side.card.close()
-    side.__init__(side.uri, side.node)
-    over.touch()
-
-
 def load_again(side, over):
     """Another control program on the card that stays open."""
     side.card.load_firmware(paths.FIRMWARE)
@@ -113,7 +93,7 @@ def load_again(side, over):
 def by_step(step):
     def again(pair, over):
         with libdibber.Card(pair.simulator.uris[1], observe=True):
-            pair.together((stay, over), (step, over))
+            pair.together((stay, over, take), (step, over))
 
     return again
 
@@ -121,19 +101,9 @@ def by_step(step):
 def by_kill(pair, over):
     """Its process is killed, and a new one opens the card and loads the program."""
     with libdibber.Card(pair.simulator.uris[1], observe=True):
-        pair.pipes[0].send((stay, over))
         os.kill(pair.processes[1].pid, signal.SIGKILL)
         pair.processes[1].join(60)
-        context = multiprocessing.get_context("forkserver")
-        pair.pipes[1], theirs = context.Pipe()
-        pair.processes[1] = context.Process(
-            target=_serve, args=(theirs, pair.simulator.uris[1], 1), daemon=True
-        )
-        pair.processes[1].start()
-        theirs.close()
-        assert pair._answer(1)[0] == "ready"
-        over.touch()
-        assert pair._answer(0)[0] == "done"
+        pair.replace(1, over, take)
 
 
 AGAIN = {
@@ -165,7 +135,7 @@ def exchange(pair, kind, keys):
 
 
 def test_the_first_transfer_of_each_kind_to_the_new_life_ends_well_within_100_us(restart):
-    """From the card that stayed and from the new one, on flows on which something was sent before."""
+    """From the card that stayed and from the new one, on flows that have been used before."""
     pair, again = restart
     keys = [pair.first(offer, 1), pair.second(offer, 2)]
     for kind in KINDS:

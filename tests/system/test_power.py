@@ -7,11 +7,10 @@ life began.
 import libdibber
 import pytest
 from dibber.interface.description import STATUS
-from pair import Pair, Side
+from pair import Pair, Side, open_again, stay
 
 LENGTH = 1 << 16
 STEP = 5000  # bytes of a put, two packets
-STAY = 20_000  # ns
 
 
 @pytest.fixture
@@ -22,22 +21,6 @@ def pair():
 
 def begin(side):
     return side.register("memory", LENGTH)
-
-
-def lose_power(side, over):
-    """What the card has left is what its bitstream says; its host loads the control program anew."""
-    side.unregister("memory")
-    side.endpoint.close()
-    side.card.close()
-    side.__init__(side.uri, side.node)
-    over.touch()
-
-
-def stay(side, over):
-    """Time goes on for who comes only while somebody is there."""
-    while not over.exists():
-        side.endpoint.wait(STAY)
-    over.unlink()
 
 
 def transfers(side, key, count, value):
@@ -65,7 +48,7 @@ def test_nothing_is_taken_for_what_the_former_life_sent(pair, tmp_path, before, 
         # Somebody who watches has the simulator look at each turn for who comes, which is long
         # otherwise.
         with libdibber.Card(pair.simulator.uris[1], observe=True):
-            pair.together((lose_power, tmp_path / "over"), (stay, tmp_path / "over"))
+            pair.together((open_again, tmp_path / "over"), (stay, tmp_path / "over"))
         pair.first(begin)
         assert pair.first(transfers, key, after, 50 * life) == {"OK"}
         memory = pair.second(Side.read, "memory")

@@ -1,4 +1,4 @@
-"""Some hundred random transfers of all kinds, in both directions at once; `make soak` runs 20,000."""
+"""Some hundred random transfers of all kinds, both ways at once; `make soak` runs 20,000."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -33,7 +33,7 @@ LAST_BE = (0b1111, 0b0111, 0b0011, 0b0001)
 
 
 def records(path):
-    """(picoseconds, card, from_card, bytes) of each TLP. Raises ValueError for a file that is none."""
+    """(picoseconds, card, from_card, bytes) of each TLP. ValueError: it is no such file."""
     with open(path, "rb") as f:
         if f.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{path} is not a TLP trace")
@@ -168,7 +168,8 @@ def main():
     ):
         seen = ", ".join(f"{n} {kind} {way}" for (way, kind), n in sorted(checker.counts.items()))
         print(
-            f"card {card}: {seen}; most reads in flight {checker.most_in_flight}; {len(checker.errors)} errors"
+            f"card {card}: {seen}; most reads in flight {checker.most_in_flight}; "
+            f"{len(checker.errors)} errors"
         )
         for text in checker.errors[:20]:
             print(f"  {text}")

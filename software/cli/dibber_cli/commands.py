@@ -53,7 +53,8 @@ def info(arguments):
         [
             (
                 "interface",
-                f"{major}.{minor}, hash {values['interface_hash']:08x}, features {values['features']:#x}",
+                f"{major}.{minor}, hash {values['interface_hash']:08x}, features "
+                f"{values['features']:#x}",
             ),
             (
                 "board",
@@ -62,11 +63,13 @@ def info(arguments):
             ),
             (
                 "gateware",
-                f"build {values['build']:08x}, {values['data_width']} bits at {values['clock_hz'] / 1e6:g} MHz",
+                f"build {values['build']:08x}, {values['data_width']} bits at "
+                f"{values['clock_hz'] / 1e6:g} MHz",
             ),
             (
                 "geometry",
-                f"{values['endpoints']} endpoints of {values['slots']} slots, {values['regions']} regions, "
+                f"{values['endpoints']} endpoints of {values['slots']} slots, {values['regions']} "
+                f"regions, "
                 f"{values['nodes']} nodes",
             ),
             ("node", values["node"]),
@@ -84,7 +87,8 @@ def info(arguments):
             ),
             (
                 "PCIe",
-                f"maximum payload {values['max_payload']}, read request {values['max_request']} bytes",
+                f"maximum payload {values['max_payload']}, read request {values['max_request']} "
+                f"bytes",
             ),
             *(
                 [("memory", f"{values['shared_bytes'] >> 10} KiB on the card, behind a UART")]

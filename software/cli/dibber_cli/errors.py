@@ -64,8 +64,10 @@ class SimulatorError(CommandError):
 
 # What to do after a DibberError, by its name.
 ADVICE = {
-    "IDENTITY": "give the socket of a Dibber card ('dibber sim status' shows them), or the port that its UART is at",
-    "VERSION": "gateware, control program and library must be built from one tree: run 'make build'",
+    "IDENTITY": "give the socket of a Dibber card ('dibber sim status' shows them), or the port "
+    "that its UART is at",
+    "VERSION": "gateware, control program and library must be built from one tree: run 'make "
+    "build'",
     "FIRMWARE_FILE": "build the control program again: 'make firmware'",
     "FIRMWARE_START": "where it stopped: 'dibber fw trace URI', 'dibber fw coredump FILE URI'",
     "FLASH": "nothing more was written; over JTAG it may still go: 'dibber flash FILE'",
@@ -76,14 +78,19 @@ ADVICE = {
 # What to do by what the library says: what was looked for, a simulator, a PCI device or a UART, and
 # who has it.
 SAID = {
-    "no simulator at": "is the simulator running? 'dibber sim status' shows its sockets, 'dibber sim start' starts it",
+    "no simulator at": "is the simulator running? 'dibber sim status' shows its sockets, 'dibber "
+    "sim start' starts it",
     "no PCI device": "'lspci' shows the addresses of the devices (docs/bringup.md)",
     "not bound to": "docs/bringup.md says how vfio-pci gets the card",
     "no port": "is the board connected? 'ls /dev/ttyUSB*' shows its ports (docs/bringup.md)",
-    "no serial port": "'ls /dev/ttyUSB*' shows the ports of a board that is connected (docs/bringup.md)",
-    "nothing answers at": "is the board loaded with a design that has a UART? docs/bringup.md says how",
-    "another program has": "end that program first; 'dibber info', 'monitor' and 'fw trace' look at a simulated card beside it",
-    "another process has": "end that process first: of a card in the hands of VFIO one alone can look, too",
+    "no serial port": "'ls /dev/ttyUSB*' shows the ports of a board that is connected "
+    "(docs/bringup.md)",
+    "nothing answers at": "is the board loaded with a design that has a UART? docs/bringup.md "
+    "says how",
+    "another program has": "end that program first; 'dibber info', 'monitor' and 'fw trace' look "
+    "at a simulated card beside it",
+    "another process has": "end that process first: of a card in the hands of VFIO one alone can "
+    "look, too",
 }
 
 

@@ -8,7 +8,6 @@
 
 import argparse
 import errno
-import sys
 
 from libdibber import DibberError
 
@@ -37,7 +36,8 @@ from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
 CODES = (
-    "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command line makes no sense, "
+    "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command "
+    "line makes no sense, "
     "130 when it was interrupted (143 by SIGTERM, 129 by SIGHUP)."
 )
 JSON = {
@@ -124,7 +124,8 @@ def parser():
         fw,
         "load",
         commands.fw_load,
-        "Load a control program into a card and start it. Whatever uses the last one hears that it was halted.",
+        "Load a control program into a card and start it. Whatever uses the last one hears that "
+        "it was halted.",
         ["dibber fw load build/firmware/mcp.dibfw URI"],
     )
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")

@@ -63,7 +63,7 @@ def plain(network):
 
 
 def survey(card, attempts, enter):
-    """Map the network of a card; with `enter` its control program gets the routes. As plain data."""
+    """The map of a card's network as plain data. `enter`: give the control program the routes."""
     network = card.map(attempts)
     found = plain(network)
     if enter:
@@ -115,16 +115,24 @@ def sentence(found):
         "host": "a direct cable",
         "switch": f"{len(found['switches'])} switch{'es' * (len(found['switches']) != 1)}",
     }[found["uplink"]["kind"]]
-    text = f"node {found['own']} reaches {', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} scout{'s' * (found['scouts'] != 1)}"
+    text = (
+        f"node {found['own']} reaches "
+        f"{', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} "
+        f"scout{'s' * (found['scouts'] != 1)}"
+    )
     if found["conflicts"]:
-        text += f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places and gets no routes"
+        text += (
+            f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places "
+            f"and gets no routes"
+        )
     return text + ("; there may be more, too far away" if found["truncated"] else "")
 
 
 def show(uri, found):
     if "link" in found:
         print(
-            f"{uri}: node {found['own']}, link {found['link']}; the control program ({found['control_program']}) knows "
+            f"{uri}: node {found['own']}, link {found['link']}; the control program "
+            f"({found['control_program']}) knows "
             f"{len(found['routes']) or 'no'} route{'s' * (len(found['routes']) != 1)}"
         )
     else:
@@ -220,8 +228,10 @@ def add_to(sub, command, add_profile):
         sub,
         "map",
         network_map,
-        "Find out which hosts and switches a card can reach, and enter routes to them that cannot deadlock. "
-        "Ends with 1 when there is no other host. A card that a program drives is left alone: use --look.",
+        "Find out which hosts and switches a card can reach, and enter routes to them that cannot "
+        "deadlock. "
+        "Ends with 1 when there is no other host. A card that a program drives is left alone: use "
+        "--look.",
         ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"],
     )
     add_profile(p)

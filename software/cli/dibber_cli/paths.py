@@ -117,7 +117,10 @@ class RunFolder:
             raise CommandError(f"{self.path} {wrong}", self._advice())
 
     def _advice(self):
-        return "who made it could read and change what you simulate: remove it, or set XDG_RUNTIME_DIR to a folder of your own"
+        return (
+            "who made it could read and change what you simulate: remove it, or set "
+            "XDG_RUNTIME_DIR to a folder of your own"
+        )
 
     def close(self):
         os.close(self._folder)

@@ -208,9 +208,9 @@ def load(name):
             f"no profile '{name}'",
             f"there are: {', '.join(names())}; or give a file NAME.toml",
             code=2,
-        )
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise ProfileError(f"profile {path}: {error}")
+        raise ProfileError(f"profile {path}: {error}") from error
     try:
         _check(raw)
         card, pcie, memory, link, benchmark = (
@@ -244,4 +244,4 @@ def load(name):
     except ValueError as error:
         raise ProfileError(
             f"profile {path}: {error}", "compare it with hw/sim/profiles/gen2x4.toml"
-        )
+        ) from error

@@ -130,9 +130,9 @@ def prepare():
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)
     if sys.stdout is sys.__stdout__:
-        sys.stdout = sys.__stdout__ = _text(1, sys.stdout, False)
+        sys.stdout = sys.__stdout__ = _text(1, sys.stdout, False)  # type: ignore[misc]
     if sys.stderr is sys.__stderr__:
-        sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)
+        sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)  # type: ignore[misc]
 
 
 def give_up():

@@ -1,5 +1,6 @@
-/* Questions that are asked without waiting for answers, and an answer that is longer than any
- * buffer of the other side: nobody posts receives, registers memory or counts slots. */
+/* Messages by mailbox: one side asks questions without waiting for the answers. The last answer is
+ * longer than any buffer of the other side. No side posts receives, registers memory or counts
+ * slots. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -23,7 +24,7 @@ static struct dib_mailbox *open_mailbox(struct side *s)
 	return mailbox;
 }
 
-/* Send, waiting for room as long as there is none. */
+/* Send, and wait for room if there is none. */
 static void send_message(struct dib_mailbox *mailbox, const void *data, uint32_t length)
 {
 	int rc;
@@ -33,7 +34,7 @@ static void send_message(struct dib_mailbox *mailbox, const void *data, uint32_t
 	check(rc, "send");
 }
 
-/* The length of the next message, waited for. */
+/* Wait for the next message. Returns its length. */
 static uint32_t next_message(struct dib_mailbox *mailbox, void *data, uint32_t room)
 {
 	struct dib_message message;
@@ -51,8 +52,8 @@ static uint8_t entry(uint32_t place)
 	return (uint8_t)(place * 7 + place / 251);
 }
 
-/* Take an answer if there is one; returns how many of its bytes are wrong, or -1 when there is
- * none. */
+/* Take an answer if there is one. Returns 0 if it is right, 1 if it is wrong, -1 if there is none.
+ */
 static int take_answer(struct dib_mailbox *mailbox, uint8_t *answer, int number)
 {
 	struct dib_message message;
@@ -72,8 +73,8 @@ static void ask(struct side *s)
 	struct dib_message message;
 	char word[16];
 
-	/* Who only asked, and took no answers meanwhile, would wait for one who waits for room for
-	 * an answer. */
+	/* Take answers while asking. Otherwise this side would wait for room, and the other side
+	 * would wait for room for an answer. */
 	while (answered < WORDS) {
 		snprintf(word, sizeof(word), "word %d", asked);
 		if (asked < WORDS &&
@@ -118,7 +119,7 @@ static void answer(struct side *s)
 		index[i] = entry(i);
 	send_message(mailbox, index, INDEX);
 	printf("answered: %d words and the %u bytes of the index\n", words, INDEX);
-	/* The long answer is still here: closing waits until it was fetched. */
+	/* The long answer is still here: dib_mailbox_close() waits until it was fetched. */
 	dib_mailbox_close(mailbox);
 }
 

@@ -1,5 +1,5 @@
-/* Messages that the receiver sleeps for, as a program does that has other descriptors to wait for
- * too; then it counts them in the sender's memory. */
+/* Sends and receives. The receiver sleeps on a descriptor, as a program does that also waits for
+ * other descriptors. Then it counts the messages in the sender's memory. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -30,8 +30,8 @@ static void send_messages(struct side *s)
 	}
 	for (int i = 0; i < MESSAGES; i++)
 		completed(s);
-	/* Here, not outside the clock: the other side sleeps there, and somebody must let time go
-	 * on. */
+	/* Wait inside the clock: the other side sleeps outside it, and one participant must let
+	 * time go on. */
 	while (check(dib_poll_events(s->endpoint, &counted, 1), "poll") == 0) {
 		if (!check(dib_wait(s->endpoint, PATIENCE), "waiting for the notice")) {
 			fprintf(stderr, "no notice came\n");
@@ -41,8 +41,8 @@ static void send_messages(struct side *s)
 	printf("counted: %llu\n", *(unsigned long long *)(text + COUNTER));
 }
 
-/* Sleep in poll(2) until the card interrupts. On a simulated card this is done outside its clock:
- * time goes on as long as somebody is left in it. */
+/* Sleep in poll(2) until the card interrupts. On a simulated card the program leaves the clock for
+ * that; time goes on as long as a participant is left in it. */
 static void sleep_for(struct side *s, int event_fd)
 {
 	struct pollfd waiting = { .fd = event_fd, .events = POLLIN };

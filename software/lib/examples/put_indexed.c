@@ -1,5 +1,5 @@
-/* Objects leave from anywhere and land anywhere, each side having written a list of its own places:
- * one put. */
+/* One put moves objects from any places to any places. Each side has written a list of its own
+ * places. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -21,7 +21,7 @@ struct memory {
 
 static const int leave[MOVED] = { 999, 0, 17, 400 }, land[MOVED] = { 3, 500, 2, 700 };
 
-/* The objects that a region's list names. */
+/* The side of a transfer that a region's list describes. */
 static struct dib_side listed(uint32_t key)
 {
 	return (struct dib_side){
@@ -59,7 +59,7 @@ static void receive_objects(struct side *s)
 	struct memory *memory = s->memory;
 	struct dib_event event;
 
-	/* The other side may begin as soon as it has the key. */
+	/* The other side may put as soon as it has the key, so the list is written before. */
 	write_list(memory, land);
 	exchange_keys(s);
 	check(dib_wait(s->endpoint, PATIENCE), "waiting for the notice");

@@ -1,4 +1,5 @@
-/* A column of one machine's matrix becomes a column of the other's, which is told by a notice. */
+/* One put copies a column of one machine's matrix into a column of the other's. A notice tells the
+ * other program. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -9,7 +10,7 @@
 
 typedef double row[COLUMNS];
 
-/* Where column `column` of a matrix lies. */
+/* The walk along column `column` of a matrix. */
 static struct dib_walk column_of(uint32_t key, uint32_t column)
 {
 	return (struct dib_walk){

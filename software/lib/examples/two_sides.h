@@ -1,10 +1,10 @@
-/* What the examples have in common: two processes, one card each.
+/* The common part of the examples: two processes, one card each.
  *
  *	PROGRAM FIRMWARE URI_OF_CARD_0 URI_OF_CARD_1
  *
- * What the processes must know of each other (a key, an address) goes through a socket, and while
- * they wait for that they leave the simulator's clock. On cards in PCIe slots ("vfio:0000:01:00.0")
- * the same programs run as they stand.
+ * The processes exchange what they must know of each other (a key, an address) through a socket.
+ * While they wait for it they leave the simulator's clock. The same programs run unchanged on cards
+ * in PCIe slots ("vfio:0000:01:00.0").
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

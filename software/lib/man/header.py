@@ -1,9 +1,9 @@
 """What dibber.h says, read from its comments.
 
-A function's comment is in the form of the Linux kernel's (Documentation/doc-guide/kernel-doc.rst):
-name and purpose, `@parameter:` lines, then paragraphs, of which one begins with "Errors:" and lists
-them by name without DIB_ERR_, each with its particular meaning in brackets where it has one; "those
-of NAME()" stands for another function's list.
+A function's comment has the form of the Linux kernel (Documentation/doc-guide/kernel-doc.rst): name
+and purpose, `@parameter:` lines, then paragraphs. One paragraph begins with "Errors:". It lists the
+errors by name, without DIB_ERR_. An error may have a particular meaning in brackets. "those of
+NAME()" stands for the list of another function.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,10 +14,15 @@ import re
 
 @dataclasses.dataclass
 class Function:
-    """A call. `parameters`: {name: text} of those explained; `text`: paragraphs without those on
-    errors and the
-    returned value; `returns`: the paragraph on that, or ""; `errors`: {name: particular meaning or
-    ""}."""
+    """A call, as its comment and prototype describe it.
+
+    Attributes
+    ----------
+    parameters : {name: text} of the parameters that are explained
+    text       : paragraphs, without those about errors and the returned value
+    returns    : the paragraph about the returned value, or ""
+    errors     : {name: particular meaning, or ""}
+    """
 
     name: str
     purpose: str
@@ -30,9 +35,16 @@ class Function:
 
 
 class Header:
-    """Attributes: `purpose` and `overview` ([(heading or "", text)]) of the first comment, `errors`
-    ({name: meaning}),
-    `structures` ({name: definition}), `functions` ({name: Function})."""
+    """The whole header.
+
+    Attributes
+    ----------
+    purpose    : the first line of the first comment
+    overview   : [(heading or "", [paragraph])] of the rest of that comment
+    errors     : {name without DIB_ERR_: meaning}
+    structures : {name: definition}
+    functions  : {name: Function}, in the header's order
+    """
 
     def __init__(self, path):
         source = path.read_text()
@@ -63,19 +75,25 @@ class Header:
         return [" ".join(part.split()) for part in "\n".join(lines).split("\n\n") if part.strip()]
 
     def _head(self, lines):
-        overview, heading = [], ""
+        """Purpose and overview. A heading is a line above lines that begin with a tab; a paragraph
+        whose first line begins with a tab belongs to the heading before."""
+        overview = []
         for part in "\n".join(lines[1:]).split("\n\n"):
             rows = part.strip("\n").split("\n")
+            if rows[0].startswith("\t"):
+                overview[-1][1].append(" ".join(part.split()))
+                continue
+            heading = ""
             if len(rows) > 1 and rows[1].startswith("\t"):
                 heading, rows = rows[0], rows[1:]
-            else:
-                heading = ""
-            overview.append((heading, " ".join(" ".join(rows).split())))
+            overview.append((heading, [" ".join(" ".join(rows).split())]))
         return lines[0].partition(": ")[2].rstrip("."), overview
 
     def _function(self, lines, prototype, section):
-        name, purpose = re.fullmatch(r"(\w+)\(\) - (.*?)\.?", lines[0]).groups()
-        parameters, at = {}, 1
+        at = next(n for n, line in enumerate([*lines, ""]) if not line.strip() or line[0] == "@")
+        title = " ".join(line.strip() for line in lines[:at])
+        name, purpose = re.fullmatch(r"(\w+)\(\) - (.*?)\.?", title).groups()
+        parameters = {}
         while at < len(lines) and lines[at].strip():
             new = re.match(r"@(\w+): *(.*)", lines[at])
             if new:

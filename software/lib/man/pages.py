@@ -1,4 +1,4 @@
-"""Manual pages out of dibber.h: one of section 3 for each call, and dibber(7) about all of them.
+"""Manual pages from dibber.h: one of section 3 for each call, and dibber(7) about all of them.
 
     python pages.py HEADER VERSION DATE FOLDER
 
@@ -16,20 +16,24 @@ from header import Header
 CARDS = """\
 .TP
 .BI sim: PATH
-A simulated card; \\fIPATH\\fR is its socket. The simulator may keep the time of the program, see
+A simulated card; \\fIPATH\\fR is its socket. The simulator may keep the program's time, see
 .BR dib_clock_leave (3).
 .TP
 .BI vfio: ADDRESS
-A card in a PCIe slot behind an IOMMU, bound to the kernel's driver vfio-pci; \\fIADDRESS\\fR is that of
+A card in a PCIe slot behind an IOMMU, bound to the kernel's driver vfio-pci. \\fIADDRESS\\fR is the
+address that
 .BR lspci (8)
-with its domain: 0000:01:00.0.
+prints, with its domain: 0000:01:00.0.
+.TP
+.BI uart: PORT
+A card without PCIe; \\fIPORT\\fR is its serial port. See
+.BR dib_open (3).
 """
 
 
 def plain(text):
-    """Text of the header for roff: what it would take for its own is escaped, calls and constants
-    are set off.
-    """
+    """Text of the header for roff. Characters that roff interprets are escaped; calls and
+    parameters are set in another font."""
     text = text.replace("\\", "\\e").replace("`", "")
     text = re.sub(r"\b(dib_\w+)\(\)", r"\\fB\1\\fR()", text)
     text = re.sub(r"@(\w+)", r"\\fI\1\\fR", text)
@@ -37,7 +41,7 @@ def plain(text):
 
 
 def code(text):
-    """Lines of C as they stand, with blanks for tabs."""
+    """Lines of C as they stand, with spaces for tabs."""
     lines = text.expandtabs(8).replace("\\", "\\e").replace("-", "\\-").split("\n")
     return (
         ".nf\n"
@@ -53,7 +57,8 @@ class Pages:
         self.header, self.version, self.date = header, version, date
 
     def _title(self, name, section):
-        return f'.TH {name} {section} {self.date} "libdibber {self.version}" "Library Functions Manual"\n'
+        release = f"libdibber {self.version}"
+        return f'.TH {name} {section} {self.date} "{release}" "Library Functions Manual"\n'
 
     @staticmethod
     def _paragraphs(texts):
@@ -93,7 +98,8 @@ class Pages:
             page.append(f".SH RETURN VALUE\n{plain(returns)}\n")
             if function.errors:
                 page.append(
-                    "A negative value is an error;\n.BR dib_last_reason (3)\nthen says in words what was wrong.\n"
+                    "A negative value is an error;\n.BR dib_last_reason (3)\n"
+                    "then says in words what was wrong.\n"
                 )
         if function.errors:
             page.append(".SH ERRORS\n")
@@ -110,14 +116,17 @@ class Pages:
         page = [
             self._title("dibber", 7),
             f".SH NAME\ndibber \\- {plain(self.header.purpose)}\n",
-            ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n.nf\ncc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs dibber)\n.fi\n",
+            ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n"
+            ".nf\ncc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs dibber)\n.fi\n",
             ".SH DESCRIPTION\n",
-            *self._paragraphs(text for heading, text in self.header.overview if not heading),
+            *self._paragraphs(
+                text for heading, texts in self.header.overview if not heading for text in texts
+            ),
             f".SS Cards\n{CARDS}",
         ]
-        page += [
-            f".SS {heading}\n{plain(text)}\n" for heading, text in self.header.overview if heading
-        ]
+        for heading, texts in self.header.overview:
+            if heading:
+                page += [f".SS {heading}\n", *self._paragraphs(texts)]
         page.append(".SH FUNCTIONS\n")
         section = None
         for function in self.header.functions.values():

@@ -1,19 +1,26 @@
-/*
- * Endpoint 0, the administrator: one command at a time, each waited for. When a program has opened
- * endpoint 0 as well, its commands and the administrator's go through one queue, and so do their
- * completions: who looks there first gives each its own. The program's lie in a queue of the
- * library's then, from which dib_poll() takes them as from any other.
- */
+/* Endpoint 0, the administrator. It runs one command at a time and waits for its completion. A
+ * program may have opened endpoint 0 as well. Then its commands and the administrator's go through
+ * one queue, and so do their completions. The thread that looks first sorts the completions: those
+ * of the program go into a queue of the library, from which dib_poll() takes them as from any other
+ * queue. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 #include <time.h>
 
+#include "admin.h"
+#include "admin_queue.h"
 #include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "queue.h"
+#include "transport.h"
 
-/* Simulated time where there is a clock. A region is removed when what uses it has ended, which
- * takes a lost peer 80 ms. */
+/* Simulated time where there is a clock. A region is removed when the last transfer that uses it
+ * has ended. With a lost peer that takes 80 ms. */
 #define TIMEOUT_NS 200000000u
 
 static uint64_t monotonic_ns(void)
@@ -24,8 +31,8 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Whether one runs has to be known to whom a command is lost otherwise; why not is only worth a
- * word. */
+/* A command for a card without a running control program fails. The card's state only adds words to
+ * the reason. */
 static int fail_without_program(struct dib_card *card, unsigned int participant, const char *what)
 {
 	static const char *const states[] = { DIBBER_MCP_STATE_NAMES };
@@ -34,8 +41,8 @@ static int fail_without_program(struct dib_card *card, unsigned int participant,
 
 	if (!card->behind || !card->admin_memory)
 		return dib_fail(DIB_ERR_NO_FIRMWARE, "%s: load a control program first", what);
-	/* This register is read in the time of the card's own place: others would wait for it while
-	 * time waits for them. */
+	/* This register is read in the time of the card's own participant. Other participants would
+	 * wait for it while its time waits for them. */
 	if (!dib_has_clock(card) || participant == DIB_CARD) {
 		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
 		if (rc)
@@ -46,7 +53,7 @@ static int fail_without_program(struct dib_card *card, unsigned int participant,
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "halted");
 }
 
-/* While a command is under way: who is halted answers nothing. */
+/* While a command is under way: a control program that was halted does not answer. */
 static int check_it_runs(struct dib_card *card, unsigned int participant, const char *what)
 {
 	uint32_t halts;
@@ -101,7 +108,7 @@ void dib_admin_end(struct dib_endpoint *endpoint, bool issued)
 	pthread_mutex_unlock(&card->admin_lock);
 }
 
-/* There is room: as many lie there as the program has commands, at most. */
+/* There is room, because the program has at most this many commands under way. */
 static void hand_over(struct dib_card *card, const struct dibber_queue_entry *entry)
 {
 	uint32_t number = card->admin_sorted_count++;
@@ -142,7 +149,7 @@ int dib_admin_sort(struct dib_card *card)
 
 /* Commands ------------------------------------------------------------------------------------- */
 
-/* Write the command and ring, if there is a slot. */
+/* Write the command and ring the doorbell, if a slot is free. */
 static bool try_to_issue(struct dib_card *card, struct dibber_admin_command *command, int *rc)
 {
 	bool free_slot;
@@ -180,7 +187,7 @@ static bool is_answered(struct dib_card *card)
 	return answered;
 }
 
-/* Issue the command when there is a slot, then wait for its completion. */
+/* Issue the command when a slot is free, then wait for its completion. */
 static int execute(struct dib_card *card, unsigned int participant,
 		   struct dibber_admin_command *command, const char *what)
 {
@@ -216,7 +223,7 @@ _Static_assert(offsetof(struct dibber_admin_command, cookie) ==
 		       sizeof(struct dibber_admin_command) == sizeof(struct dibber_route_command),
 	       "any command of the administrator");
 
-/* `halts`: of the program that the command is for. */
+/* `halts`: the card's count when the program ran that the command is for; NULL for any. */
 static int run(struct dib_card *card, unsigned int participant, const uint32_t *halts,
 	       struct dibber_admin_command *command, const char *what,
 	       struct dibber_queue_entry *answer)
@@ -236,8 +243,8 @@ static int run(struct dib_card *card, unsigned int participant, const uint32_t *
 		return fail_without_program(card, participant, what);
 	rc = execute(card, participant, command, what);
 	if (rc) {
-		/* Whether it will still run is unknown: this control program cannot be relied on
-		 * any more. */
+		/* It is unknown whether the command will still run, so this control program is not
+		 * relied on any more. */
 		card->firmware = false;
 		pthread_mutex_lock(&card->admin_lock);
 		card->admin_waits = false;

@@ -1,14 +1,18 @@
-/*
- * The administrator's completion queue, and telling the control program where it is: one that this
- * handle loads, before it starts; one that was loaded beside it, when that is noticed
- * (docs/design.md, section 5).
- */
+/* The administrator's completion queue, and how the control program learns where it is
+ * (docs/design.md, section 5). A program that this handle loads learns it before it starts. A
+ * program that was loaded beside this handle learns it when the library notices it. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
+#include "admin_queue.h"
 #include "card.h"
+#include "clock.h"
+#include "halt.h"
+#include "memory.h"
+#include "queue.h"
+#include "transport.h"
 
 #define MOST_WAITS  1000u
 #define QUEUE_BYTES ((DIB_ADMIN_ENTRIES + DIB_ADMIN_EVENTS) * DIBBER_QUEUE_ENTRY_BYTES)
@@ -30,15 +34,15 @@ static int get_memory(struct dib_card *card)
 	return rc;
 }
 
-/* Empty the queue, and tell the card where it is: its length last, by which the control program
- * knows that there is one. */
+/* Empty the queue and tell the card where it is. The length is written last, because the control
+ * program takes it as the sign that there is a queue. */
 static int tell_queue(struct dib_card *card)
 {
 	uint64_t iova = card->admin_map->mapping.iova;
 	int rc;
 
 	pthread_mutex_lock(&card->admin_lock);
-	/* Not the events behind it: an endpoint 0 that was open may still have some to take. */
+	/* The events behind it stay: an endpoint 0 that was open may not have taken them all. */
 	memset(card->admin_memory, 0, DIB_ADMIN_ENTRIES * DIBBER_QUEUE_ENTRY_BYTES);
 	card->admin_queue = (struct dib_queue){ .entries = card->admin_memory,
 						.iova = iova,
@@ -93,11 +97,8 @@ int dib_admin_wait(struct dib_card *card, unsigned int participant)
 
 /* Following ------------------------------------------------------------------------------------ */
 
-/*
- * A program that was loaded by somebody else has no queue to answer in, for it was told of none,
- * and drops whatever is rung at endpoint 0. So it is first shown where the slots are, then given
- * the queue.
- */
+/* A program that another process loaded was told of no queue. It cannot answer, and drops each
+ * command at endpoint 0. So show it first where the slots are, then give it the queue. */
 static int attach(struct dib_card *card, unsigned int participant)
 {
 	uint32_t head = card->admin_producer;
@@ -109,8 +110,8 @@ static int attach(struct dib_card *card, unsigned int participant)
 					card->admin_producer);
 	if (!rc)
 		rc = dib_write_register(card, dib_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER), 0);
-	/* One wait is far more than it needs, but for a simulator without a clock, which may not
-	 * even have run. */
+	/* One wait is more than the program needs. A simulator without a clock is the exception: it
+	 * may not even have run. */
 	do {
 		if (rc >= 0)
 			rc = dib_admin_wait(card, participant);

@@ -5,6 +5,10 @@
 #include <time.h>
 
 #include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "transport.h"
 
 bool dib_has_clock(struct dib_card *card)
 {
@@ -86,7 +90,7 @@ static int leave_or_enter(struct dib_endpoint *endpoint, enum dibber_clock_op op
 
 	if (rc)
 		return rc;
-	/* Who goes on elsewhere is to find there what was written before. */
+	/* The program continues elsewhere and must find there what was written before. */
 	if (endpoint->card->transport->copies)
 		return endpoint->card->transport->ops->serve(endpoint->card->transport, 0);
 	if (!dib_has_clock(endpoint->card))

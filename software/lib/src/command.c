@@ -1,15 +1,19 @@
-/* What the calls that transfer have in common: their checks, and the slot and doorbell that each
- * becomes. */
+/* The common part of all transfers: checks, command slot, doorbell. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "admin.h"
+#include "card.h"
 #include "command.h"
+#include "endpoint.h"
+#include "error.h"
+#include "transport.h"
 
 _Static_assert(DIBBER_SLOTS == 32, "slots under way are bits of a 32-bit word");
 _Static_assert(sizeof(union dib_image) == DIBBER_SLOT_BYTES, "every command fills a slot");
 
-/* Write a command into the next slot and ring once. Inline, so that sharing costs the other
- * endpoints one comparison. */
+/* Write a command into the next slot and ring once. Inline, so that the sharing of endpoint 0 costs
+ * the other endpoints one comparison. */
 static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag,
 			enum dibber_call call)
 {
@@ -29,7 +33,8 @@ static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, u
 	if (endpoint->busy & 1u << slot)
 		return dib_fail(DIB_ERR_AGAIN, "%u commands are under way: poll completions first",
 				card->fixed.slots);
-	/* Its low bits find the slot again, the rest tells one use of it from the next. */
+	/* The low bits find the slot again. The other bits tell one use of the slot from the next.
+	 */
 	command->cookie = endpoint->producer;
 	rc = card->transport->ops->submit(card->transport, &submission);
 	if (rc)
@@ -43,8 +48,7 @@ static inline int issue(struct dib_endpoint *endpoint, union dib_image *image, u
 	return 0;
 }
 
-/* Endpoint 0 has its slots in common with the administrator, of whom another thread may be the
- * voice. */
+/* Endpoint 0 shares its slots with the administrator, which may run in another thread. */
 static int issue_shared(struct dib_endpoint *endpoint, union dib_image *image, uint64_t tag,
 			enum dibber_call call)
 {
@@ -98,7 +102,7 @@ int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *byte
 				(unsigned long long)walk->offset,
 				(unsigned long long)DIBBER_MAX_OFFSET);
 	*bytes = walk->block;
-	/* A later count of 0 makes it no bytes, however many the first counts give. */
+	/* A later count of 0 makes the transfer empty, however many bytes the first counts give. */
 	for (uint32_t i = 0; i < walk->levels; i++)
 		*bytes = walk->count[i] == 0	      ? 0
 			 : *bytes > DIBBER_MAX_LENGTH ? *bytes

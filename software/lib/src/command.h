@@ -1,18 +1,18 @@
-/* Commands on their way into a slot. The checks return 0, or what the call returns then. What every
- * command needs is inline, for a put costs little more than that (tests/software/test_put_cost.py).
- */
+/* Building a command and writing it into a slot. The checks return 0, or what the call returns
+ * then. The parts that every command needs are inline, because they are most of a put's cost
+ * (tests/software/test_put_cost.py). */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #ifndef DIBBER_COMMAND_H
 #define DIBBER_COMMAND_H
 
-#include "card.h"
+#include "endpoint.h"
 
 #define DIB_NOTICE_FLAGS (DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT)
 #define DIB_COMMON_FLAGS (DIBBER_FLAG_SOLICIT | DIBBER_FLAG_FENCE)
 
-/* A command of any kind; all begin alike. */
+/* A command of any kind; all have the same head. */
 union dib_image {
 	struct dibber_command command;
 	struct dibber_inline_command in;
@@ -26,7 +26,7 @@ static inline int dib_check_endpoint(const struct dib_endpoint *endpoint)
 	return dib_endpoint_refuse(endpoint, "commands");
 }
 
-/* Sends and receives are not for every endpoint, here and there. */
+/* Check that both endpoints can send and receive. */
 int dib_check_two_sided(const struct dib_endpoint *endpoint, const struct dib_delivery *delivery);
 
 /* `known` are the flags of the operation. */
@@ -50,7 +50,7 @@ static inline int dib_check_delivery(const struct dib_delivery *d, unsigned int 
 /* Refuse a transfer of no bytes. */
 int dib_no_bytes(void) __attribute__((cold));
 
-/* `side` is its name, for the reason; `bytes` is what the walk has. */
+/* `side` is the walk's name for the reason. `bytes` is set to the bytes of the walk. */
 int dib_check_walk(const char *side, const struct dib_walk *walk, uint64_t *bytes);
 
 void dib_fill_walk(struct dibber_walk *out, const struct dib_walk *walk);

@@ -8,7 +8,19 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "admin.h"
 #include "card.h"
+#include "clock.h"
+#include "descriptors.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "handle.h"
+#include "memory.h"
+#include "region.h"
+#include "queue.h"
+#include "transport.h"
+#include "watch.h"
 
 #define CQ_ENTRIES 64u
 #define EQ_ENTRIES 256u
@@ -48,14 +60,14 @@ static int check_options(const struct dib_card *card, unsigned int number,
 		return dib_fail(
 			DIB_ERR_IN_USE,
 			"opening an endpoint: this handle observes the card, which another program drives");
-	/* When it was loaded by others, it turns out when it is asked. */
+	/* A program that another process loaded is noticed when it is asked. */
 	if (!card->firmware && !card->behind)
 		return dib_fail(DIB_ERR_NO_FIRMWARE,
 				"opening an endpoint: load a control program first");
 	return 0;
 }
 
-/* Of endpoint 0: they are there, and so are its completions. With the card locked. */
+/* Endpoint 0: its commands and completions exist already. The caller has locked the card. */
 static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_options *options)
 {
 	struct dib_card *card = endpoint->card;
@@ -86,7 +98,7 @@ static int open_shared(struct dib_endpoint *endpoint, const struct dib_endpoint_
 	return 0;
 }
 
-/* With the card locked. */
+/* The caller has locked the card. */
 static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_options *options)
 {
 	struct dib_card *card = endpoint->card;
@@ -167,7 +179,7 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	endpoint->event_fd = endpoint->edges = -1;
 	endpoint->patience = DIB_PATIENCE;
 
-	/* It joins the clock with the card locked. */
+	/* The endpoint joins the clock while the card is locked. */
 	rc = dib_card_enter(card, chosen.own_clock ? DIB_NOBODY : DIB_CARD);
 	if (rc) {
 		dib_handle_end(endpoint);
@@ -220,14 +232,15 @@ static void close_descriptors(struct dib_card *card, struct dib_endpoint *endpoi
 	dib_watch_remove(card, endpoint);
 	if (endpoint->edges >= 0)
 		dib_fd_close(endpoint->edges);
-	/* Another thread may sleep there. */
+	/* Another thread may sleep at this descriptor. */
 	if (endpoint->event_fd >= 0)
 		dib_fd_retire(endpoint->event_fd);
 	endpoint->event_fd = endpoint->edges = -1;
 }
 
-/* A descriptor for the program, and what tells the library of interrupts that the program has read
- * there: edges, which are told for what is always so as well. */
+/* Open the program's descriptor, and an epoll descriptor that tells the library of each interrupt,
+ * even one that the program has read already. It reports edges, and one edge also for the state at
+ * the start. */
 static int open_descriptors(struct dib_endpoint *endpoint)
 {
 	struct epoll_event event = { .events = EPOLLET | EPOLLIN | EPOLLOUT };
@@ -276,8 +289,7 @@ int dib_endpoint_close(struct dib_endpoint *endpoint)
 	if (!open)
 		return rc;
 	card = endpoint->card;
-	if (endpoint->mailbox)
-		dib_mailbox_detach(endpoint->mailbox, DIB_KIND_ENDPOINT);
+	dib_endpoint_detach(endpoint, DIB_KIND_ENDPOINT);
 	rc = dib_card_enter(card, endpoint->participant);
 	if (rc)
 		return rc;

@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_queue.h"
 #include "card.h"
+#include "error.h"
+#include "halt.h"
+#include "transport.h"
 
 #define LINE		    64u		 /* bytes written at once: a write-combined line */
-#define READ		    DIB_BAR_READ /* bytes read at once: each read is waited for */
+#define READ		    DIB_BAR_READ /* bytes read at once; the library waits for each read */
 #define FILE_BYTES	    (8u * (DIBBER_SRAM_MAX + 64u)) /* no file of images is longer */
 #define START_CYCLES_PER_HZ 50u /* the control program has 1/50 s of the card's time to start */
 
@@ -63,7 +67,7 @@ struct image {
 	const uint8_t *body;
 };
 
-/* What the CRC of a header covers: the rest of the header, from `entry` on, and the image. */
+/* The CRC of a header covers the header from `entry` on, and the image. */
 static uint32_t image_crc(const uint8_t *file, uint32_t bytes)
 {
 	const size_t first = offsetof(struct dibber_firmware_header, entry);
@@ -71,8 +75,8 @@ static uint32_t image_crc(const uint8_t *file, uint32_t bytes)
 	return crc32(file + first, sizeof(struct dibber_firmware_header) - first + bytes);
 }
 
-/* Check the image that begins at `at` of a file of `length` bytes. Nothing in it is believed
- * before. */
+/* Check the image that begins at `at` of a file of `length` bytes. No value is used before it is
+ * checked. */
 static int check_image(const char *path, const uint8_t *file, size_t at, size_t length,
 		       struct image *image)
 {
@@ -120,7 +124,7 @@ static int check_image(const char *path, const uint8_t *file, size_t at, size_t 
 	return 0;
 }
 
-/* Check each image of a file, and take the first one that this card can run. */
+/* Check each image of a file, and choose the first one that this card can run. */
 static int choose_image(struct dib_card *card, const char *path, const uint8_t *file, size_t length,
 			struct image *chosen)
 {
@@ -227,8 +231,8 @@ static int start(struct dib_card *card, uint32_t expected)
 			state < sizeof(states) / sizeof(states[0]) ? states[state] : "unknown");
 }
 
-/* Beside the card's driver: nothing that lies there is meant for the program that starts now, until
- * the driver has noticed. */
+/* Another program drives the card. Clear the commands that lie there: they are not for the control
+ * program that starts now, until the driver has noticed the change. */
 static int forget_administrator(struct dib_card *card)
 {
 	static const uint8_t nothing[LINE];
@@ -259,7 +263,7 @@ static int load(struct dib_card *card, const struct image *image)
 
 int dib_firmware_load(struct dib_card *card, const char *path)
 {
-	struct image image;
+	struct image image = { 0 };
 	uint8_t *file;
 	size_t length;
 	int rc;
@@ -290,7 +294,7 @@ uint32_t dib_firmware_size(struct dib_card *card)
 	return dib_check_card(card) ? 0 : card->fixed.sram_bytes;
 }
 
-/* Both ways between memory and SRAM. */
+/* Check a copy between memory and SRAM, in either direction, and lock the card. */
 static int enter_sram(struct dib_card *card, uint32_t offset, const void *data, size_t length)
 {
 	int rc = dib_check_card(card);

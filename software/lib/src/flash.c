@@ -1,5 +1,5 @@
-/* The flash that the card's FPGA is configured from, by commands that all serial NOR flashes know.
- */
+/* The flash that the card's FPGA is configured from. All serial NOR flashes know the commands that
+ * are used here. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -7,7 +7,10 @@
 #include <time.h>
 
 #include "card.h"
+#include "clock.h"
+#include "error.h"
 #include "flash_parts.h"
+#include "transport.h"
 
 enum command {
 	PROGRAM = 0x02,
@@ -22,18 +25,19 @@ enum command {
 	NOTHING = 0xff,
 };
 
-#define BUSY 1u /* bits of its status */
+#define BUSY 1u /* bits of the status register */
 
-#define NARROW	(1u << 24) /* bytes that addresses of 3 bytes reach */
-#define LOOKS	100000u	   /* at a transfer of at most 513 bytes */
+#define NARROW	(1u << 24) /* bytes that an address of 3 bytes reaches */
+#define LOOKS	100000u	   /* polls of a transfer of at most 513 bytes */
 #define LOOK_NS 200000
-#define SECONDS 10u /* no flash erases a sector for longer */
+#define SECONDS 10u /* no flash takes longer to erase a sector */
 
 static const uint8_t wide_command[] = { [PROGRAM] = PROGRAM4, [READ] = READ4, [ERASE] = ERASE4 };
 
 /* Transfers ------------------------------------------------------------------------------------ */
 
-/* Send a command and `length` bytes of the card's buffer; `last` is the byte that came last. */
+/* Send a command and `length` bytes of the card's buffer. `last` is set to the byte that came last.
+ */
 static int transfer(struct dib_card *card, unsigned int command, size_t length, uint32_t *last)
 {
 	uint32_t status;
@@ -58,8 +62,8 @@ static int transfer(struct dib_card *card, unsigned int command, size_t length, 
 	return rc ? rc : dib_fail(DIB_ERR_FLASH, "a transfer with the flash does not end");
 }
 
-/* The same with an address and data behind it, at most a buffer of both; returns its place in the
- * buffer, or an error. */
+/* The same, followed by an address and data, together at most a buffer. Returns the place of the
+ * data in the buffer, or an error. */
 static int transfer_at(struct dib_card *card, unsigned int command, uint32_t address,
 		       const uint8_t *data, size_t length)
 {
@@ -122,15 +126,15 @@ static int identify(struct dib_card *card, uint32_t *jedec)
 
 	if (!(card->fixed.features & 1u << DIBBER_HOST_FEATURES_FLASH_SHIFT))
 		return dib_fail(DIB_ERR_NOT_FOUND, "this card has no way to a flash");
-	/* A STARTUPE2 swallows the first clocks; and whoever was here before may have been ended in
-	 * the middle. */
+	/* The primitive STARTUPE2 swallows the first clocks. A former user may also have been ended
+	 * in the middle of a command. */
 	if ((rc = lock(card)) || (rc = transfer(card, NOTHING, 0, NULL)) ||
 	    (rc = wait_ready(card)) || (rc = transfer(card, IDENTITY, 3, NULL)) ||
 	    (rc = card->transport->ops->bar_read(card->transport, DIBBER_FLASH_BUFFER, came,
 						 sizeof(came))))
 		return rc;
 	*jedec = (uint32_t)came[0] << 16 | (uint32_t)came[1] << 8 | came[2];
-	/* Micron counts on from 0x20 where 64 MiB begin. */
+	/* Micron's codes continue at 0x20 for 64 MiB. */
 	code = came[2] >= 0x20 ? came[2] - 6u : came[2];
 	if (*jedec == 0 || *jedec == 0xffffff || code < 0x11 || code > 0x1f)
 		return dib_fail(DIB_ERR_FLASH, "the flash answers with identity %06x", *jedec);
@@ -139,7 +143,7 @@ static int identify(struct dib_card *card, uint32_t *jedec)
 	return 0;
 }
 
-/* Lock the card, and know its flash. */
+/* Lock the card, and identify its flash. */
 static int enter(struct dib_card *card, uint32_t *jedec)
 {
 	uint32_t ignored;
@@ -177,7 +181,8 @@ int dib_flash_info(struct dib_card *card, struct dib_flash_info *info)
 
 /* Ranges --------------------------------------------------------------------------------------- */
 
-/* As enter(), for bytes that are there; with `allowed`, that may be changed, in units of `unit`. */
+/* As enter(), and check that the bytes exist. With `allowed`, also check that they may be changed,
+ * in units of `unit`. */
 static int enter_range(struct dib_card *card, uint32_t address, size_t length, uint32_t unit,
 		       bool allowed)
 {
@@ -186,7 +191,7 @@ static int enter_range(struct dib_card *card, uint32_t address, size_t length, u
 
 	if (rc)
 		return rc;
-	/* First of the length alone: the sum may have passed 2^64. */
+	/* Check the length alone first: the sum may exceed 2^64. */
 	if (length > card->flash_bytes || end > card->flash_bytes)
 		rc = dib_fail(DIB_ERR_ARGUMENT, "the flash has %u bytes: there are no %zu at 0x%x",
 			      card->flash_bytes, length, address);
@@ -251,7 +256,7 @@ int dib_flash_read(struct dib_card *card, uint32_t address, void *data, size_t l
 
 /* Changes -------------------------------------------------------------------------------------- */
 
-/* One command that changes what the flash holds, to its end. */
+/* Run one command that changes the flash, and wait for its end. */
 static int change(struct dib_card *card, unsigned int command, uint32_t address,
 		  const uint8_t *data, size_t length)
 {
@@ -276,7 +281,7 @@ static int unlock(struct dib_card *card)
 	return rc ? rc : dib_write_register(card, DIBBER_HOST_FLASH_UNLOCK, DIBBER_FLASH_KEY);
 }
 
-/* Lock again whatever happened; what happened first is told. */
+/* Write-protect again in any case. The first error is returned. */
 static int leave(struct dib_card *card, int rc)
 {
 	int locked = rc == DIB_ERR_LOST ? 0 : lock(card);

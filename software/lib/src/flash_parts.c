@@ -1,9 +1,7 @@
-/*
- * The block-protect bits (BP0 …) of the status register, by the datasheets' tables "Status
- * Register". All parts have BP0 to BP2 in bits 2 to 4; where a fourth bit is, they differ. Bits
- * that only choose which end is protected (TB, SEC) do not count, because they protect nothing
- * while all BP are 0.
- */
+/* The block-protect bits (BP0 …) of the status register, from the datasheets' tables "Status
+ * Register". All parts have BP0 to BP2 in bits 2 to 4. Parts with a fourth bit differ in its place.
+ * Bits that only choose which end is protected (TB, SEC) do not count, because they protect nothing
+ * while all BP bits are 0. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 

@@ -1,4 +1,4 @@
-/* Which bits of a flash's status register protect parts of it from being changed. */
+/* The bits of a flash's status register that protect parts of it. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -11,13 +11,11 @@ struct dib_flash_part {
 	const char *name;
 	uint32_t jedec,
 		mask;	 /* a part is this one if its identity is `jedec` in the bits of `mask` */
-	uint8_t protect; /* bits of the status: nothing is protected if all of them are 0 */
+	uint8_t protect; /* bits of the status; if all are 0, nothing is protected */
 };
 
-/*
- * What is known of the part with this JEDEC identity. Of an unknown part every bit counts that
- * protects in any part, so that an erase is refused rather than ignored by the flash.
- */
+/* The entry of a part with this JEDEC identity. For an unknown part all bits count that protect in
+ * any part, so that the library refuses an erase before the flash ignores it. */
 const struct dib_flash_part *dib_flash_part(uint32_t jedec);
 
 #endif

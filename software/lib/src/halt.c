@@ -1,19 +1,22 @@
-/*
- * What becomes of endpoints whose control program was halted, or gave way to another
- * (docs/design.md, section 5). The library looks when nothing else happens, so that what goes well
- * pays nothing; who sleeps on a descriptor is woken by the card.
- */
+/* Endpoints whose control program was halted or replaced (docs/design.md, section 5). The library
+ * looks for a halt only when nothing else happens, so a transfer pays nothing for it. The card
+ * wakes a program that sleeps on a descriptor. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <sys/epoll.h>
 
 #include "card.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "watch.h"
 
 int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts, bool *ready)
 {
 	uint32_t value;
-	/* A page of its own: the simulator makes reads of another's in that one's time. */
+	/* Each participant reads its own page, because the simulator makes the read of a page in
+	 * the time of the page's participant. */
 	int rc =
 		dib_read_register(card, dib_doorbell(participant, DIBBER_DOORBELL_PROGRAM), &value);
 
@@ -24,16 +27,16 @@ int dib_program(struct dib_card *card, unsigned int participant, uint32_t *halts
 	return 0;
 }
 
-/* Whether the endpoint's program is still there; from then on `halted` says so. */
+/* Ask whether the endpoint's program still runs, and set `halted`. */
 static int look_for_halt(struct dib_endpoint *endpoint)
 {
 	uint32_t halts;
 	bool ready;
 	int rc;
 
-	/* What was written before the halt is in memory when this answer is there. */
+	/* Bytes that were written before the halt are in memory when this answer is there. */
 	rc = dib_program(endpoint->card, endpoint->participant, &halts, &ready);
-	/* A card that was reset under its users counts anew, but runs no program. */
+	/* A card that was reset while in use counts from 0 again, but runs no program. */
 	if (!rc && (halts != endpoint->halts || !ready)) {
 		endpoint->halted = true;
 		dib_endpoint_update(endpoint);
@@ -46,7 +49,7 @@ int dib_lose_patience(struct dib_endpoint *endpoint)
 {
 	int rc;
 
-	/* Without any from now on: each look that finds nothing comes here. */
+	/* A halted endpoint has no patience: each empty poll comes here. */
 	if (endpoint->halted)
 		return dib_halted(endpoint);
 	endpoint->patience = DIB_PATIENCE;
@@ -56,8 +59,8 @@ int dib_lose_patience(struct dib_endpoint *endpoint)
 	return rc;
 }
 
-/* The program may have read the descriptor since: what it is always, writable, is told once for
- * each interrupt. */
+/* The program may have read the eventfd since. The epoll descriptor reports once for each interrupt
+ * that the eventfd is writable, which it always is. */
 bool dib_was_woken(struct dib_endpoint *endpoint)
 {
 	struct epoll_event event;

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "error.h"
 #include "handle.h"
 
 #define CHUNK_BYTES (256u << 10)
-#define GRAIN	    64u /* bytes: a cache line, so that two handles share none */
+#define GRAIN	    64u /* bytes of a cache line, so that no two handles share one */
 
-/* Memory of handles. Chunks stay in the list when their memory was given back, so that a child
- * knows its parent's. */
+/* Memory of handles. A chunk stays in the list when its memory was given back, so that a child
+ * knows its parent's chunks. */
 struct dib_chunk {
 	struct dib_chunk *next;
 	uint8_t *memory;
@@ -23,11 +24,11 @@ struct dib_chunk {
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dib_chunk *chunks; /* the first one is where new handles go */
+static struct dib_chunk *chunks; /* new handles go into the first one */
 static uint32_t
-	process; /* how often this process and its parents were forked, as far as was noticed */
-static uint32_t *mark; /* a page that fork() wipes; 0 there: a fork was not noticed yet */
-static bool unwiped;   /* the system does not wipe, so process.c has to */
+	process; /* number of fork() calls that led to this process, as far as they were noticed */
+static uint32_t *mark; /* a page that fork() wipes; 0 there: the last fork was not noticed yet */
+static bool unwiped;   /* the system does not wipe, so forget_pool() has to */
 
 static void *map_wiped(size_t bytes)
 {
@@ -41,7 +42,7 @@ static void *map_wiped(size_t bytes)
 	return memory;
 }
 
-/* With the lock held, like all that follows: notice a fork. */
+/* Notice a fork. The caller has the lock, here and in the functions below. */
 static bool follow_process(void)
 {
 	if (!mark)
@@ -70,7 +71,7 @@ static struct dib_chunk *chunk_with_room(size_t bytes)
 		return NULL;
 	}
 	chunk->process = process;
-	/* The last one gets no more handles. */
+	/* The former first chunk gets no more handles. */
 	if (chunks && chunks->process == process && !chunks->open)
 		madvise(chunks->memory, CHUNK_BYTES, MADV_DONTNEED);
 	chunk->next = chunks;
@@ -78,13 +79,49 @@ static struct dib_chunk *chunk_with_room(size_t bytes)
 	return chunk;
 }
 
+/* Around fork() -------------------------------------------------------------------------------- */
+
+static void lock_pool(void)
+{
+	pthread_mutex_lock(&pool_lock);
+}
+
+static void unlock_pool(void)
+{
+	pthread_mutex_unlock(&pool_lock);
+}
+
+/* In a child: wipe the pool where the system has not done it. */
+static void forget_pool(void)
+{
+	for (struct dib_chunk *chunk = chunks; chunk && unwiped; chunk = chunk->next)
+		mmap(chunk->memory, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (mark && unwiped)
+		*mark = 0;
+	unlock_pool();
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int unprepared; /* errno of pthread_atfork(), or 0 */
+
+static void prepare(void)
+{
+	unprepared = pthread_atfork(lock_pool, unlock_pool, forget_pool);
+}
+
+/* Handles ------------------------------------------------------------------------------------- */
+
 void *dib_handle_new(enum dib_kind kind, size_t bytes)
 {
 	struct dib_chunk *chunk = NULL;
 	struct dib_handle *handle = NULL;
 
-	if (dib_process_prepare())
+	pthread_once(&once, prepare);
+	if (unprepared) {
+		dib_keep_reason("pthread_atfork: no memory");
 		return NULL;
+	}
 	bytes = (bytes + GRAIN - 1) & ~(size_t)(GRAIN - 1);
 	pthread_mutex_lock(&pool_lock);
 	if (follow_process())
@@ -109,7 +146,7 @@ void dib_handle_end(void *pointer)
 
 	pthread_mutex_lock(&pool_lock);
 	handle->life = DIB_LIFE_CLOSED;
-	/* Zeros remain, which are no open handle either. */
+	/* The memory reads as zeros then, and zeros are no open handle. */
 	if (--chunk->open == 0 && chunk != chunks)
 		madvise(chunk->memory, CHUNK_BYTES, MADV_DONTNEED);
 	pthread_mutex_unlock(&pool_lock);
@@ -123,7 +160,7 @@ void dib_handle_orphan(void *pointer, enum dib_kind owner)
 	handle->life = DIB_LIFE_ORPHAN;
 }
 
-/* Whether it was opened by a process of which this one is a child. */
+/* Whether the handle was opened by a process of which this one is a child. */
 static bool is_foreign(const struct dib_handle *handle)
 {
 	const uint8_t *at = (const uint8_t *)handle;
@@ -177,28 +214,4 @@ int dib_handle_check_close(void *pointer, enum dib_kind kind, bool *open)
 	}
 	*open = handle->kind == kind && handle->life == DIB_LIFE_OPEN;
 	return *open ? 0 : dib_handle_refuse(handle, kind);
-}
-
-/* Around fork() -------------------------------------------------------------------------------- */
-
-void dib_pool_lock(void)
-{
-	pthread_mutex_lock(&pool_lock);
-}
-
-void dib_pool_unlock(void)
-{
-	pthread_mutex_unlock(&pool_lock);
-}
-
-/* In a child, where the system has not done it. */
-void dib_pool_forget(void)
-{
-	if (!unwiped)
-		return;
-	for (struct dib_chunk *chunk = chunks; chunk; chunk = chunk->next)
-		mmap(chunk->memory, CHUNK_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (mark)
-		*mark = 0;
 }

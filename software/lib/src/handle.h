@@ -1,14 +1,14 @@
 /*
  * Handles that stay recognisable after their end.
  *
- * A handle of the API is a pointer into a pool of this library. The pool never gives an address out
- * twice, and its memory stays readable. So a call on a handle that was closed reads `life`, and
+ * A handle of the API is a pointer into a pool of this library. The pool never gives out an
+ * address twice, and its memory stays readable. So a call on a closed handle reads `life`, and
  * refuses. A handle costs 64 bytes or more of address space for ever. The memory behind it goes
- * back to the system when its whole chunk is closed.
+ * back to the system when all handles of its chunk are closed.
  *
- * The pool's memory is wiped at fork() (madvise(2), MADV_WIPEONFORK): a child of the opener reads
- * zeros there. So what is checked on the way of a put, one byte of the endpoint, refuses in a child
- * as it does after a close.
+ * fork() wipes the pool's memory (madvise(2), MADV_WIPEONFORK): a child of the opener reads
+ * zeros there. So the one byte of the endpoint that a put checks refuses in a child as it does
+ * after a close.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -25,15 +25,14 @@ struct dib_chunk;
 
 enum dib_kind { DIB_KIND_CARD = 1, DIB_KIND_ENDPOINT, DIB_KIND_REGION, DIB_KIND_MAILBOX };
 
-/* 0 is what wiped memory has. */
+/* 0 is the value in wiped memory. */
 enum dib_life {
 	DIB_LIFE_OPEN = 1,
-	DIB_LIFE_ORPHAN, /* its owner was closed: nothing is left but the handle, which may still be
-			    closed once */
+	DIB_LIFE_ORPHAN, /* its owner was closed; the handle may still be closed once */
 	DIB_LIFE_CLOSED,
 };
 
-/* Each struct of a handle begins with this, so that the functions here take pointers to any. */
+/* Each struct of a handle begins with this, so the functions here take pointers to any of them. */
 struct dib_handle {
 	uint16_t kind;	/* enum dib_kind */
 	uint16_t life;	/* enum dib_life */
@@ -43,9 +42,9 @@ struct dib_handle {
 
 /* Zeroed memory of a handle that is not open yet, or NULL with the reason kept: NO_MEMORY. */
 void *dib_handle_new(enum dib_kind kind, size_t bytes);
-/* Nothing may write to it any more. Of a handle that was never given to the program as well. */
+/* End a handle, also one that the program never got. Nothing may write to it afterwards. */
 void dib_handle_end(void *handle);
-/* Its owner was closed, of this kind. */
+/* Make it an orphan: its owner, of this kind, was closed. */
 void dib_handle_orphan(void *handle, enum dib_kind owner);
 
 /* Why a call on a handle that is not open is refused: ARGUMENT (NULL, or of another kind), CLOSED
@@ -62,32 +61,8 @@ static inline int dib_handle_check(const void *pointer, enum dib_kind kind)
 	return dib_handle_refuse(handle, kind);
 }
 
-/* Of a call that closes: 0 with `*open` false when there is nothing left to close, for NULL and for
- * an orphan. */
+/* For a call that closes. Returns 0 with `*open` false if there is nothing left to close: for NULL
+ * and for an orphan. */
 int dib_handle_check_close(void *handle, enum dib_kind kind, bool *open);
-
-/* process.c: what a child of fork() must not keep */
-
-/* `call` opens a descriptor of the library, which is closed in children: dib_fd(socket(…)). -1 with
- * errno when it fails. */
-#define dib_fd(call) dib_fd_entered((dib_fd_enter(), (call)))
-void dib_fd_enter(void);
-int dib_fd_entered(int fd);
-void dib_fd_close(int fd);
-/* Make an eventfd readable for whoever sleeps there, and close it when DIB_FD_RETIRED more were
- * retired. */
-void dib_fd_retire(int fd);
-#define DIB_FD_RETIRED 8u
-
-/* Prepare for fork(); before anything is opened or allocated. Fails with NO_MEMORY. */
-int dib_process_prepare(void);
-
-/* Called in a child and around fork() by process.c; handle.c and memory.c. */
-void dib_pool_lock(void);
-void dib_pool_unlock(void);
-void dib_pool_forget(void);
-void dib_allocations_lock(void);
-void dib_allocations_unlock(void);
-void dib_allocations_forget(void);
 
 #endif

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "command.h"
+#include "endpoint.h"
+#include "error.h"
 
 #define PUT_FLAGS (DIB_NOTICE_FLAGS | DIB_COMMON_FLAGS | DIBBER_FLAG_CHECKSUM)
 
@@ -34,13 +36,13 @@ static int check_side(const char *name, const struct dib_side *side, uint32_t le
 	return 0;
 }
 
-/* Returns the side's part of the command's levels. */
+/* Returns the bits of the command's levels that describe this side. */
 static unsigned int fill_side(struct dibber_walk *out, const struct dib_side *side)
 {
 	dib_fill_walk(out, &side->walk);
 	if (!side->list_key)
 		return side->walk.levels;
-	/* The list stands where the third stride does. */
+	/* The list takes the place of the third stride. */
 	out->stride[2 * DIBBER_LIST_LEVELS] = (uint32_t)side->list_offset;
 	out->stride[2 * DIBBER_LIST_LEVELS + 1] = (uint32_t)(side->list_offset >> 32);
 	out->count[DIBBER_LIST_LEVELS] = side->list_key;

@@ -4,11 +4,19 @@
 
 #include <string.h>
 
+#include "card.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "handle.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "memory.h"
+#include "region.h"
 
 #define PEERS	  32u
-#define LINGER_NS 100000000u /* that closing waits for long messages to be fetched … */
-#define SETTLE_NS 200000000u /* … and for its commands: a lost peer takes 80 ms */
+#define LINGER_NS 100000000u /* time for peers to fetch long messages at a close */
+#define SETTLE_NS 200000000u /* time for its commands to end; with a lost peer that takes 80 ms */
 #define LOOK_NS	  1000000u
 
 #define PEER_RIGHTS (DIBBER_RIGHT_REMOTE_WRITE | DIBBER_RIGHT_REMOTE_READ)
@@ -82,6 +90,14 @@ static int get_memory(struct dib_mailbox *m, struct dib_endpoint *endpoint)
 	return 0;
 }
 
+/* The endpoint or card of the mailbox is being closed. */
+static void detach(struct dib_mailbox *m, enum dib_kind closed)
+{
+	m->endpoint->mailbox = NULL;
+	dib_handle_orphan(m, closed);
+	give_memory_back(m);
+}
+
 int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_options *options,
 		     struct dib_mailbox **out)
 {
@@ -117,13 +133,14 @@ int dib_mailbox_open(struct dib_endpoint *endpoint, const struct dib_mailbox_opt
 	}
 	m->endpoint = endpoint;
 	m->handle.life = DIB_LIFE_OPEN;
+	endpoint->detach = detach;
 	endpoint->mailbox = m;
 	dib_endpoint_update(endpoint);
 	*out = m;
 	return 0;
 }
 
-/* Let time go on as long as `waits` says so, `most` nanoseconds at most. */
+/* Let time go on while `waits` returns true, for at most `most` nanoseconds. */
 static int wait_while(struct dib_mailbox *m, bool (*waits)(struct dib_mailbox *m), uint64_t most)
 {
 	struct dib_clock begin, now;
@@ -178,8 +195,8 @@ static bool former_under_way(struct dib_mailbox *m)
 	return m->peers[m->renewed].under_way;
 }
 
-/* Give the ring a key that a peer which was given up does not know: that one may still live, and
- * write. */
+/* Give the ring a new key. A peer that was given up may still live, and write with the former key.
+ */
 static int change_key(struct dib_mailbox *m, struct dib_peer *peer)
 {
 	struct dib_card *card = m->endpoint->card;
@@ -192,19 +209,19 @@ static int change_key(struct dib_mailbox *m, struct dib_peer *peer)
 	return rc;
 }
 
-/* A peer that was given up makes room for another one. */
+/* Make room for a new peer in the place of one that was given up. */
 static int begin_anew(struct dib_mailbox *m, struct dib_peer *peer)
 {
 	struct dib_peer next = { .ring = peer->ring, .staging = peer->staging };
 	int rc;
 
-	/* What is under way would be taken for the next one's. */
+	/* Completions of commands under way would be taken for the new peer's. */
 	m->renewed = (uint32_t)(peer - m->peers);
 	if ((rc = wait_while(m, former_under_way, SETTLE_NS)))
 		return rc;
 	if (peer->under_way)
 		return dib_fail(DIB_ERR_AGAIN, "commands to the former peer have not ended");
-	/* One that has said that it closed its mailbox writes no more. */
+	/* A peer that has said that it closed its mailbox writes no more. */
 	if ((peer->error != DIB_ERR_CLOSED || peer->status) && (rc = change_key(m, peer)))
 		return rc;
 	if (m->fetching == (uint32_t)(peer - m->peers))
@@ -272,13 +289,6 @@ int dib_mailbox_connect(struct dib_mailbox *m, uint32_t index,
 
 /* Closing -------------------------------------------------------------------------------------- */
 
-void dib_mailbox_detach(struct dib_mailbox *m, enum dib_kind closed)
-{
-	m->endpoint->mailbox = NULL;
-	dib_handle_orphan(m, closed);
-	give_memory_back(m);
-}
-
 /* Whether a peer that can be reached has not fetched a long message. */
 static bool long_waits(struct dib_mailbox *m)
 {
@@ -299,7 +309,7 @@ static bool long_waits_there(struct dib_mailbox *m)
 	return long_waits(m) && !dib_mailbox_ask(m, NULL) && long_waits(m);
 }
 
-/* Tell those that were not told; whether there are more. */
+/* Tell one peer after another that this mailbox closes. Returns whether some are left. */
 static bool say_closed(struct dib_mailbox *m)
 {
 	for (uint32_t i = 0; i < m->size.peers; i++) {

@@ -1,16 +1,16 @@
 /*
- * What the files of mailboxes share. A connection has two ends of the same form; for each peer an
- * end has memory that this peer alone can reach:
+ * The parts of mailboxes that several files share. A connection has two ends of the same form.
+ * For each peer an end has memory that only this peer can reach:
  *
- *	ring of slots | what it took of ours | our long messages, two places
+ *	ring of slots | how many of our messages it took | our long messages, two places
  *
- * A message ends with the last 8 bytes of its slot: its length and its number, counted from 1. They
- * are the last bytes of the put, and its bytes are written in order, so a slot with the number that
- * is next has the whole message. A message whose length has LONG set is in the sender's memory, in
- * the second place there when SECOND is set.
+ * A message ends with the last 8 bytes of its slot: its length and its number, counted from 1.
+ * They are the last bytes of the put, and its bytes are written in order. So a slot with the
+ * next number has the whole message. If a message's length has LONG set, the message is in the
+ * sender's memory, in the second place there if SECOND is set.
  *
- * All that a peer can write is checked here whenever it is read, once, from a copy. Its notices
- * wake, and say nothing.
+ * Everything that a peer can write is checked here whenever it is read, once, from a copy. A
+ * peer's notices wake this thread and carry nothing else.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -18,57 +18,57 @@
 #ifndef DIBBER_MAILBOX_H
 #define DIBBER_MAILBOX_H
 
-#include "card.h"
+#include "handle.h"
 
 #define TRAILER 8u /* bytes of length and number at the end of a slot */
 #define LONG	0x80000000u
 #define SECOND	0x40000000u
 #define LENGTH	0x3fffffffu /* the other bits of a length */
-#define WORDS                                                                                \
-	64u /* bytes between ring and long messages; the first 8: messages taken, and 1 when \
-	       closed */
+/* Bytes between ring and long messages. The first 8: messages taken, and 1 when closed. */
+#define WORDS  64u
 #define NOBODY ~0u
 
-/* The low bits of a command's tag; the peer stands above. */
+/* The low bits of a command's tag. The bits above are the peer's index. */
 #define TAG_BITS  2u
 #define TAG_PUT	  0u
 #define TAG_FETCH 1u
 #define TAG_PROBE 2u
 
-#define PROBE_BYTES 8u /* that a probe reads: its peer's words */
+#define PROBE_BYTES 8u /* that a probe reads of the peer's words */
 
 enum fetch { FETCH_NONE, FETCH_RUNS, FETCH_DONE };
 
 struct dib_peer {
 	struct dib_region *region;
-	uint8_t *ring;	  /* begin of its memory */
-	uint8_t *staging; /* copies of what is put from, a slot for each of the ring there */
+	uint8_t *ring;	  /* start of its memory */
+	uint8_t *staging; /* copies of messages to be put, in the layout of the peer's ring */
 	bool connected;
-	uint32_t key; /* there … */
+	/* The peer's: the key of its memory for this end, its node and its endpoint. */
+	uint32_t key;
 	uint16_t node, endpoint;
 
 	uint32_t sent;		 /* messages, modulo 2³² */
-	uint32_t taken;		 /* of them, by the other end */
+	uint32_t taken;		 /* of them, taken by the other end */
 	uint32_t long_sent;	 /* of them, long ones */
-	uint32_t long_number[2]; /* the number of the message that is or was in each place */
-	uint8_t refused;	 /* what dib_mailbox_send() had no room for, or'ed */
+	uint32_t long_number[2]; /* number of the last message in each place */
+	uint8_t refused;	 /* kinds that dib_mailbox_send() had no room for, or'ed */
 #define REFUSED_SHORT 1u
 #define REFUSED_LONG  2u
 
 	uint32_t received;     /* messages, modulo 2³² */
-	uint32_t returned;     /* `received` as the other end was told */
-	bool owing;	       /* it is time to tell */
-	enum fetch fetch;      /* of the next message, a long one … */
-	uint32_t fetch_length; /* … of so many bytes */
+	uint32_t returned;     /* the value of `received` that the other end knows */
+	bool owing;	       /* the other end is to be told */
+	enum fetch fetch;      /* state of the next message, if it is a long one */
+	uint32_t fetch_length; /* its length */
 
-	bool alive;	     /* something came from it since it was last asked about … */
-	uint64_t heard_ps;   /* … and when that was noticed */
-	uint64_t silence_ns; /* it is asked when nothing came for so long */
+	bool alive;	     /* something came from the peer since the last question */
+	uint64_t heard_ps;   /* when that was noticed */
+	uint64_t silence_ns; /* time without news until the peer is asked */
 	bool asked;	     /* a probe is under way */
 
-	unsigned int under_way; /* commands */
-	int error;		/* why it is not talked to any more, or 0 … */
-	uint8_t status;		/* … with COMMAND: enum dibber_status */
+	unsigned int under_way; /* commands under way */
+	int error;		/* why the peer was given up, or 0 */
+	uint8_t status;		/* with COMMAND: enum dibber_status */
 	bool told;
 };
 
@@ -78,14 +78,14 @@ struct dib_mailbox {
 	struct dib_mailbox_options size;
 	void *memory; /* of all peers */
 	size_t peer_bytes;
-	void *own; /* staging of all peers, then a long message that is fetched */
+	void *own; /* staging of all peers, then the place for a long message that is fetched */
 	struct dib_region *own_region;
-	uint64_t landing;  /* where that is */
-	uint64_t probes;   /* where answers to probes go, PROBE_BYTES for each peer */
-	uint32_t fetching; /* whose it is, or NOBODY */
+	uint64_t landing;  /* offset of that place */
+	uint64_t probes;   /* offset of the answers to probes, PROBE_BYTES for each peer */
+	uint32_t fetching; /* peer whose message is fetched, or NOBODY */
 	uint32_t turn;	   /* peer that is looked at first */
 	uint32_t renewed;  /* peer in whose place another one is being connected */
-	uint32_t looks;	   /* that found nothing, since peers were last asked */
+	uint32_t looks;	   /* receives that found nothing since the peers were last asked */
 	struct dib_peer peers[];
 };
 
@@ -118,32 +118,7 @@ static inline uint64_t read_word(const uint8_t *memory)
 	return __atomic_load_n((const uint64_t *)(const void *)memory, __ATOMIC_ACQUIRE);
 }
 
-/* Whether calls on it can be served. */
+/* Check that a call on the mailbox can be served. Returns 0, or what the call returns. */
 int dib_mailbox_check(const struct dib_mailbox *mailbox);
-/* Take completions; peers whose commands failed get their error. */
-int dib_mailbox_progress(struct dib_mailbox *mailbox);
-/* Forget the events: they woke. */
-int dib_mailbox_drop_events(struct dib_mailbox *mailbox);
-/* See how much a peer took, and whether it closed. */
-void dib_mailbox_look_at_words(struct dib_mailbox *mailbox, struct dib_peer *peer);
-/* Tell a peer how many of its messages were received; `closed`: and that no more will be, nor sent.
- */
-int dib_mailbox_give_back(struct dib_mailbox *mailbox, struct dib_peer *peer, bool closed);
-/*
- * Ask each peer that is silent whether it is there, by reading its memory: the read fails when its
- * process, mailbox or card is gone. `wait_ns`: set to the time until the next one is to be asked,
- * NULL being allowed.
- */
-int dib_mailbox_ask(struct dib_mailbox *mailbox, uint64_t *wait_ns);
-/* The peer's error, with its reason. */
-int dib_mailbox_error(const struct dib_mailbox *mailbox, const struct dib_peer *peer);
-/* The delivery of a command to a peer. */
-struct dib_delivery dib_mailbox_delivery(const struct dib_mailbox *mailbox,
-					 const struct dib_peer *peer, unsigned int tag,
-					 unsigned int flags);
-/* Whether what was refused to some peer would not be now. */
-bool dib_mailbox_has_room(struct dib_mailbox *mailbox);
-/* Whether dib_mailbox_receive() has something to say; begins to fetch. */
-bool dib_mailbox_has_message(struct dib_mailbox *mailbox);
 
 #endif

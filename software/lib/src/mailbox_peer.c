@@ -1,9 +1,15 @@
-/* What passes between a mailbox and a peer beside messages: how many were taken, that it closed,
- * that it failed. */
+/* What a mailbox and a peer exchange beside messages: how many messages were taken, that one
+ * closed, that one failed. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "endpoint.h"
+#include "error.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "poll.h"
+#include "put.h"
+#include "queue.h"
 
 #define BATCH 16
 
@@ -12,8 +18,9 @@ static int error_of(enum dibber_status status)
 	switch (status) {
 	case DIBBER_STATUS_TIMEOUT:
 		return DIB_ERR_TIMEOUT;
-	case DIBBER_STATUS_REMOTE_BAD_KEY:    /* its memory is gone: it ended without saying so */
-	case DIBBER_STATUS_REMOTE_READ_ERROR: /* the same: nobody answers for its memory */
+	case DIBBER_STATUS_REMOTE_BAD_KEY:    /* its memory is gone, so its process ended without
+						 closing the mailbox */
+	case DIBBER_STATUS_REMOTE_READ_ERROR: /* the same: the read of its memory fails */
 		return DIB_ERR_CLOSED;
 	default:
 		return DIB_ERR_COMMAND;
@@ -118,7 +125,7 @@ void dib_mailbox_look_at_words(struct dib_mailbox *m, struct dib_peer *peer)
 
 int dib_mailbox_give_back(struct dib_mailbox *m, struct dib_peer *peer, bool closed)
 {
-	/* A fence, for it must not overtake messages, which another lane may carry. */
+	/* A fence, because this put must not overtake messages that another lane may carry. */
 	struct dib_delivery delivery = dib_mailbox_delivery(
 		m, peer, TAG_PUT, DIBBER_FLAG_NOTICE | (closed ? DIBBER_FLAG_FENCE : 0u));
 	const uint32_t words[2] = { peer->received, closed };
@@ -133,16 +140,16 @@ int dib_mailbox_give_back(struct dib_mailbox *m, struct dib_peer *peer, bool clo
 	return 0;
 }
 
-#define ASK_FIRST_NS 1000000u /* without news of a peer, until it is asked … */
-#define ASK_LAST_NS  8000000u /* … and doubled each time that it answers, up to this */
+#define ASK_FIRST_NS 1000000u /* time without news of a peer until it is asked */
+#define ASK_LAST_NS  8000000u /* that time doubles with each answer, up to this value */
 
 static void ask(struct dib_mailbox *m, struct dib_peer *peer)
 {
 	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_PROBE, 0);
 	uint64_t place = m->probes + (uint64_t)(peer - m->peers) * PROBE_BYTES;
 
-	/* Without a command slot it is asked next time: a command under way to it tells the same.
-	 */
+	/* Without a free command slot the peer is asked next time. A command that is under way to
+	 * it reports the same. */
 	if (dib_issue_contiguous(m->endpoint, DIBBER_OPCODE_GET, &delivery, peer->key,
 				 ring_bytes(m), dib_key(m->own_region), place, PROBE_BYTES,
 				 DIBBER_CALL_PUT))

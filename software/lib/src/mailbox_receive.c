@@ -1,15 +1,23 @@
-/* Receiving by mailbox: looking at rings, fetching long messages, copying; and waiting. */
+/* Receiving by mailbox: looking at rings, fetching long messages, copying, and waiting. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "mailbox_send.h"
+#include "poll.h"
+#include "put.h"
 
-#define LOOKS 256u /* in vain, until peers are asked whether they are there */
+#define LOOKS 256u /* empty receives until the peers are asked whether they are there */
 
-/* Begin to get the next message of a peer, when the only place for that is free and the card takes
- * the command. */
+/* Begin to fetch the next message of a peer, if the only place for long messages is free and the
+ * card takes the command. */
 static void fetch(struct dib_mailbox *m, struct dib_peer *peer, uint32_t length)
 {
 	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_FETCH, 0);
@@ -26,8 +34,8 @@ static void fetch(struct dib_mailbox *m, struct dib_peer *peer, uint32_t length)
 	peer->fetch_length = length & LENGTH;
 }
 
-/* 1: a peer's next message is here, `length` says how much (with LONG: in `landing`); 0: there is
- * none; or its error. */
+/* Returns 1 if a peer's next message is here: `length` is its length, with LONG if it lies in
+ * `landing`. Returns 0 if there is none, or the peer's error. */
 static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 {
 	uint32_t number = peer->received + 1;
@@ -51,7 +59,7 @@ static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 			peer->error = DIB_ERR_PROTOCOL;
 	} else {
 		dib_mailbox_look_at_words(m, peer);
-		/* It may have closed between the two looks, with a message before that. */
+		/* The peer may have sent a message and then closed, between the two reads. */
 		if (peer->error == DIB_ERR_CLOSED && peer->fetch == FETCH_NONE &&
 		    (uint32_t)(read_word(peer->ring + slot_of(m, number) + capacity(m)) >> 32) ==
 			    number)
@@ -62,7 +70,8 @@ static int look(struct dib_mailbox *m, struct dib_peer *peer, uint32_t *length)
 	return 0;
 }
 
-bool dib_mailbox_has_message(struct dib_mailbox *m)
+/* Whether dib_mailbox_receive() has something to return. Begins to fetch a long message. */
+static bool has_message(struct dib_mailbox *m)
 {
 	uint32_t length;
 
@@ -72,7 +81,7 @@ bool dib_mailbox_has_message(struct dib_mailbox *m)
 	return false;
 }
 
-/* Copy a message out, and give its slot back when that is due. */
+/* Copy a message out. Give its slot back when that is due. */
 static int take(struct dib_mailbox *m, struct dib_peer *peer, void *data, uint32_t length)
 {
 	uint32_t bytes = length & LENGTH;
@@ -90,7 +99,8 @@ static int take(struct dib_mailbox *m, struct dib_peer *peer, void *data, uint32
 	}
 	peer->received++;
 	peer->alive = true;
-	/* Half a ring at once; but the sender has two places only for long ones. */
+	/* Slots are given back by half a ring. A long message is given back at once, because the
+	 * sender has only two places for them. */
 	if (length & LONG || peer->received - peer->returned >= m->size.slots / 2)
 		peer->owing = true;
 	rc = dib_charge(m->endpoint, DIBBER_CALL_MAILBOX_RECEIVE, 1);
@@ -99,7 +109,7 @@ static int take(struct dib_mailbox *m, struct dib_peer *peer, void *data, uint32
 	return rc;
 }
 
-/* What finds no command slot now does so at the next look. */
+/* Without a free command slot this happens at the next look. */
 static void give_back_what_is_due(struct dib_mailbox *m, struct dib_peer *peer)
 {
 	if (peer->owing && !peer->error)
@@ -152,8 +162,8 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room,
 
 /* Waiting -------------------------------------------------------------------------------------- */
 
-/* The error of a connected peer, when all of them were given up and nothing is left to be told: no
- * news can come. */
+/* If all connected peers were given up and nothing is left to be reported, no news can come: return
+ * the error of one of them. */
 static int nobody_is_left(const struct dib_mailbox *m, unsigned int news)
 {
 	const struct dib_peer *lost = NULL;
@@ -186,7 +196,7 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 	for (now = begin; !rc; rc = dib_clock_now(m->endpoint, &now)) {
 		if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))
 			return rc;
-		if ((news & DIB_MAILBOX_MESSAGE && dib_mailbox_has_message(m)) ||
+		if ((news & DIB_MAILBOX_MESSAGE && has_message(m)) ||
 		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m)))
 			return 1;
 		if ((rc = nobody_is_left(m, news)))

@@ -1,12 +1,22 @@
-/* Sending by mailbox: inline, from a copy, or by telling that there is something to fetch. */
+/* Sending by mailbox: inline, from a copy, or by an announcement that there is something to fetch.
+ */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
+#include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
 #include "mailbox.h"
+#include "mailbox_peer.h"
+#include "mailbox_send.h"
+#include "poll.h"
+#include "put.h"
 
-/* Whether a message can go to a peer now, as far as memory and the card's slots go. */
+/* Whether memory and the card's slots have room for a message to a peer. */
 static bool has_room(const struct dib_mailbox *m, const struct dib_peer *peer, uint8_t kind)
 {
 	const struct dib_endpoint *endpoint = m->endpoint;
@@ -34,13 +44,13 @@ bool dib_mailbox_has_room(struct dib_mailbox *m)
 	return false;
 }
 
-/* A message that a slot holds, or (`length` with LONG) what is told of one. */
+/* Put a message that a slot holds, or (`length` with LONG) the announcement of a long one. */
 static int put(struct dib_mailbox *m, struct dib_peer *peer, const void *data, uint32_t length)
 {
 	struct dib_delivery delivery = dib_mailbox_delivery(m, peer, TAG_PUT, DIBBER_FLAG_NOTICE);
 	uint32_t trailer[2] = { length, peer->sent + 1 };
 	uint32_t bytes = length & LONG ? 0 : length;
-	uint32_t padded = (bytes + 7u) & ~7u; /* it begins and ends with whole words */
+	uint32_t padded = (bytes + 7u) & ~7u; /* a message is padded to whole words */
 	uint32_t at = slot_of(m, peer->sent + 1) + capacity(m) - padded;
 	uint8_t image[DIBBER_INLINE_BYTES];
 	int rc;
@@ -110,11 +120,11 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 					  : put(m, peer, data, length);
 	if (rc == DIB_ERR_AGAIN) {
 		peer->refused |= kind;
-		/* Who tries again and again must not stop time. */
+		/* A program that tries again and again must not stop time. */
 		rc = dib_found_nothing(m->endpoint, DIBBER_CALL_MAILBOX_EMPTY, 1);
 		if (!rc && m->endpoint->halted)
 			return dib_halted(m->endpoint);
-		/* It may be gone: then there will never be room. */
+		/* If the peer is gone, there will never be room. */
 		if (!rc)
 			rc = dib_mailbox_ask(m, NULL);
 		return rc ? rc

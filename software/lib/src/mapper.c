@@ -1,11 +1,11 @@
 /*
- * Which hosts and switches there are, found out by scouts alone; after Mainwaring, Chun, Schleimer
- * and Wilkerson, "System Area Network Mapping", SPAA 1997.
+ * Finds hosts and switches with scouts alone, after Mainwaring, Chun, Schleimer and Wilkerson,
+ * "System Area Network Mapping", SPAA 1997.
  *
- * A way is a list of turns. Its reverse is the same turns negated, the last one first, so that a
- * scout that goes out by a way, turns round and takes the reverse comes home if there is a switch
- * at its end; and if it goes out by one way and home by the reverse of another, both lead to the
- * same switch, for the wire into each port comes from one place.
+ * A way is a list of turns. Its reverse has the same turns negated, the last one first. A scout
+ * that goes out by a way, turns round, and takes the reverse comes home if there is a switch at
+ * the end of the way. If it goes out by one way and comes home by the reverse of another way,
+ * both ways lead to the same switch, because the wire into each port comes from one place.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -14,9 +14,9 @@
 
 #include "mapper.h"
 
-#define TURNS 16u /* that a hop tells apart */
+#define TURNS 16u /* that a hop can distinguish */
 
-/* Longer than what a scout can take: then it is not asked. */
+/* The way is longer than a scout can take, so it is not tried. */
 struct way {
 	uint32_t hops;
 	uint8_t turn[2 * DIBBER_ROUTE_HOPS + 2];
@@ -27,7 +27,7 @@ struct mapping {
 	void *context;
 	unsigned int attempts;
 	struct dib_network *network;
-	struct way way[DIB_NETWORK_SWITCHES]; /* to each switch, which it enters by its port 0 */
+	struct way way[DIB_NETWORK_SWITCHES]; /* the way to each switch, into its port 0 */
 };
 
 static struct way onwards(const struct way *way, uint32_t turn)
@@ -82,14 +82,14 @@ static int returns(struct mapping *mapping, const struct way *way)
 	return heard < 0 ? heard : heard == DIB_HEARD_SELF;
 }
 
-/* A switch that is not known yet, at the end of a way: its index, or an error. */
+/* Enter a new switch at the end of a way. Returns its index, or an error. */
 static int add_switch(struct mapping *mapping, const struct way *way)
 {
 	struct dib_network *network = mapping->network;
 	struct dib_switch *added = &network->sw[network->switches];
 	uint32_t ports = 4;
 
-	/* The least turn that is none: that many ports it has. */
+	/* The smallest turn that fails is the number of ports. */
 	for (; ports < DIB_NETWORK_PORTS; ports *= 2) {
 		struct way round = onwards(way, ports);
 		int rc;
@@ -106,8 +106,8 @@ static int add_switch(struct mapping *mapping, const struct way *way)
 	return (int)network->switches++;
 }
 
-/* Which known switch's free port this way ends at: 1 and `peer`, 0 for none of them, or an error.
- */
+/* Find the free port of a known switch at which this way ends. Returns 1 and `peer`, 0 if there is
+ * none, or an error. */
 static int find(struct mapping *mapping, const struct way *way, struct dib_neighbour *peer)
 {
 	struct dib_network *network = mapping->network;
@@ -119,7 +119,7 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_neigh
 
 			if (network->sw[n].peer[port].kind != DIB_PEER_NONE)
 				continue;
-			/* From there to the switch's own port 0, and home. */
+			/* The way from there to the switch's own port 0, and home. */
 			round = onwards(way, network->sw[n].ports - port);
 			round = home(&round, &mapping->way[n]);
 			rc = returns(mapping, &round);
@@ -168,7 +168,7 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 	if (rc <= 0)
 		return rc;
 
-	/* This port is not free any more, though it is not known yet whose it is. */
+	/* This port is not free any more, although its neighbour is not known yet. */
 	here->kind = DIB_PEER_SWITCH;
 	rc = find(mapping, &there, &peer);
 	if (rc < 0)
@@ -193,11 +193,10 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 
 /* Numbers -------------------------------------------------------------------------------------- */
 
-/*
- * Number switches and ports as the network says, not as they were found, so that all who map it
- * come to the same: the root is the switch of the lowest host, which is at its port 0; then breadth
- * first, in the order of ports, and each is entered by its port 0.
- */
+/* Number switches and ports by a rule that depends on the network alone, not on the order in which
+ * they were found. So all hosts get the same map. The root is the switch of the lowest host, which
+ * is at its port 0. The others follow breadth first, in the order of ports; each is entered by its
+ * port 0. */
 static void number(struct dib_network *network)
 {
 	struct dib_network found = *network;
@@ -228,7 +227,7 @@ static void number(struct dib_network *network)
 			const struct dib_neighbour *peer =
 				&old->peer[(port + first[n]) % old->ports];
 
-			/* A cable from a switch to itself leads nowhere, and not everybody can see
+			/* A cable from a switch to itself leads nowhere, and not every host can see
 			 * it. */
 			if (peer->kind == DIB_PEER_SWITCH && peer->number == was[n])
 				continue;

@@ -1,4 +1,4 @@
-/* Discovery and routing, apart from any card. */
+/* Discovery and routing, independent of any card. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -11,17 +11,17 @@
 #include "dibber/dibber.h"
 
 enum dib_heard {
-	DIB_HEARD_NOBODY, /* in time */
+	DIB_HEARD_NOBODY, /* no answer in time */
 	DIB_HEARD_HOST,	  /* `node` answered */
-	DIB_HEARD_SELF,	  /* the scout came round */
+	DIB_HEARD_SELF,	  /* the scout came back to this card */
 };
 
-/* Sends a scout by `route`, to be answered by `back`; an enum dib_heard, or a negative error, which
- * ends the mapping. */
+/* Sends a scout by `route`, to be answered by `back`. Returns an enum dib_heard, or a negative
+ * error, which ends the mapping. */
 typedef int (*dib_ask)(void *context, uint32_t route, uint32_t back, unsigned int *node);
 
-/* Map what can be reached, asking as often as `attempts` where nobody is heard. 0, or the error of
- * `ask`. */
+/* Map what can be reached. A scout without an answer is repeated up to `attempts` times. Returns 0,
+ * or the error of `ask`. */
 int dib_discover(dib_ask ask, void *context, unsigned int own, unsigned int attempts,
 		 struct dib_network *network);
 

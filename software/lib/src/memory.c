@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "error.h"
+#include "memory.h"
+#include "protection.h"
+#include "transport.h"
 
-#define LOW_FIRST  0x10000000ull /* bus addresses below 4 GiB, for short TLP headers … */
-#define LOW_LAST   0xfee00000ull /* … up to where PCs take interrupts */
+#define LOW_FIRST  0x10000000ull /* bus addresses below 4 GiB, for short TLP headers */
+#define LOW_LAST   0xfee00000ull /* PCs take interrupts from here on */
 #define HIGH_FIRST 0x100000000ull
 #define HIGH_LAST  0x1000000000000ull
 
@@ -23,19 +27,55 @@ struct allocation {
 	uint8_t *memory;
 	size_t length; /* whole pages */
 	int fd;
-	bool own; /* of the library: children of fork() do not have it */
+	bool own; /* the library's own: children of fork() do not have it */
 };
 
 static pthread_mutex_t allocation_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation *allocations;
+
+static void lock_allocations(void)
+{
+	pthread_mutex_lock(&allocation_lock);
+}
+
+static void unlock_allocations(void)
+{
+	pthread_mutex_unlock(&allocation_lock);
+}
+
+/* In a child: forget what the child does not have. The same addresses may come to be memory of its
+ * own. */
+static void forget_allocations(void)
+{
+	struct allocation **link = &allocations, *a;
+
+	while ((a = *link) != NULL) {
+		if (a->own) {
+			*link = a->next;
+			close(a->fd);
+		} else {
+			link = &a->next;
+		}
+	}
+	unlock_allocations();
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int unprepared; /* errno of pthread_atfork(), or 0 */
+
+static void prepare(void)
+{
+	unprepared = pthread_atfork(lock_allocations, unlock_allocations, forget_allocations);
+}
 
 static int allocate(size_t length, bool own, void **memory)
 {
 	struct allocation *a;
 	int why;
 
-	if (dib_process_prepare())
-		return DIB_ERR_NO_MEMORY;
+	pthread_once(&once, prepare);
+	if (unprepared)
+		return dib_fail(DIB_ERR_NO_MEMORY, "pthread_atfork: no memory");
 	if (!memory || length == 0 || length > SIZE_MAX - DIB_PAGE)
 		return dib_fail(DIB_ERR_ARGUMENT, "cannot allocate %zu bytes", length);
 	a = calloc(1, sizeof(*a));
@@ -98,31 +138,6 @@ void dib_free(void *memory)
 	free(a);
 }
 
-void dib_allocations_lock(void)
-{
-	pthread_mutex_lock(&allocation_lock);
-}
-
-void dib_allocations_unlock(void)
-{
-	pthread_mutex_unlock(&allocation_lock);
-}
-
-/* In a child: what it does not have. Its own memory may come to the same addresses. */
-void dib_allocations_forget(void)
-{
-	struct allocation **link = &allocations, *a;
-
-	while ((a = *link) != NULL) {
-		if (a->own) {
-			*link = a->next;
-			close(a->fd);
-		} else {
-			link = &a->next;
-		}
-	}
-}
-
 /* The descriptor of [memory, memory + length) when one allocation holds it all, or -1. */
 static int find_descriptor(const uint8_t *memory, size_t length, uint64_t *offset)
 {
@@ -148,7 +163,7 @@ static uint64_t aligned(uint64_t address, uint64_t alignment)
 	return (address + alignment - 1) & ~(alignment - 1);
 }
 
-/* Put `map` into the first gap of [first, last) that holds it, with a free page behind it. */
+/* Put `map` into the first gap of [first, last) that holds it, followed by a free page. */
 static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first,
 		     uint64_t last)
 {
@@ -171,7 +186,7 @@ static bool place_in(struct dib_card *card, struct dib_map *map, uint64_t alignm
 	return true;
 }
 
-/* As place_in(), among what the transport can map. */
+/* As place_in(), among the addresses that the transport can map. */
 static bool place(struct dib_card *card, struct dib_map *map, uint64_t alignment, uint64_t first,
 		  uint64_t last)
 {

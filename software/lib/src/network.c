@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "admin.h"
 #include "card.h"
+#include "error.h"
 #include "mapper.h"
+#include "transport.h"
 
-/* Of a scout: 20 us at 125 MHz. The other end answers within a turn of its event loop. */
+/* Timeout of a scout: 20 µs at 125 MHz. The other end answers within one turn of its event loop. */
 #define TIMEOUT	    2500u
 #define ATTEMPTS    16u
 #define CYCLES_MOST (1u << 20)
@@ -18,7 +21,7 @@ static bool is_possible(uint32_t route)
 	return HOPS(route) <= DIBBER_ROUTE_HOPS;
 }
 
-/* Whether anybody was heard: an enum dib_heard, or an error. */
+/* Send a scout. Returns an enum dib_heard, or an error. */
 static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout,
 		 unsigned int *node)
 {

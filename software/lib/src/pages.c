@@ -1,14 +1,17 @@
-/* Page tables: how the card finds the bytes of a region whose pages lie anywhere. */
+/* Page tables: how the card finds the bytes of a region in scattered pages. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <stdlib.h>
 
 #include "card.h"
+#include "error.h"
+#include "memory.h"
+#include "pages.h"
 
 #define LEAST_SHIFT 12u
 #define MOST_SHIFT  30u
-#define PER_LINE    8u /* the card reads eight entries at a time, the last ones too */
+#define PER_LINE    8u /* the card reads eight entries at a time, also the last ones */
 #define ABSENT	    1u
 
 static uint64_t bytes_of(const struct dib_pages *pages, uint64_t count)
@@ -54,7 +57,8 @@ int dib_pages_check(const struct dib_pages *pages)
 	return rc;
 }
 
-/* Map the pages of this process, those that follow each other together, and enter them. */
+/* Map the pages of this process and enter them. Pages that follow each other in memory are mapped
+ * together. */
 static int map_pages(struct dib_card *card, const struct dib_pages *pages, bool writable,
 		     struct dib_page_table *table)
 {

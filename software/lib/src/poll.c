@@ -5,15 +5,25 @@
 #include <time.h>
 
 #include "card.h"
+#include "clock.h"
+#include "endpoint.h"
+#include "error.h"
+#include "halt.h"
+#include "memory.h"
+#include "poll.h"
+#include "queue.h"
+#include "region.h"
+#include "transport.h"
 
-#define STEP_PS \
-	1000000000u /* simulated time of a wait until it is asked whether anybody could end it */
-#define SPIN_NS \
-	20000u /* that a wait looks without sleeping: most transfers of a real card end sooner */
+#define STEP_PS                                                                                    \
+	1000000000u /* simulated time of a wait until the library asks whether the control program \
+		       runs */
+#define SPIN_NS                                                                                  \
+	20000u /* a wait polls for this time without sleeping: most transfers of a real card end \
+		  sooner */
 
-/* Before the first look of a poll that must find what is there. Where memory is reached by message,
- * an entry in shared memory may be seen before the data ahead of it in the socket: take those in.
- */
+/* Called before an entry is taken. If the card reaches memory by message, an entry in shared memory
+ * may be seen before the data that was sent ahead of it. Receive these messages first. */
 static int settle(struct dib_endpoint *endpoint)
 {
 	struct dib_card *card = endpoint->card;
@@ -21,7 +31,7 @@ static int settle(struct dib_endpoint *endpoint)
 	return card->by_message ? card->transport->ops->serve(card->transport, 0) : 0;
 }
 
-/* Nor is there a reason to ask whether anybody could answer. */
+/* Let time go on. The control program is not asked whether it runs. */
 static int let_time_go_on(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	struct dib_card *card = endpoint->card;
@@ -33,7 +43,7 @@ static int let_time_go_on(struct dib_endpoint *endpoint, enum dibber_call call, 
 	return rc ? rc : dib_clock_catch_up(endpoint);
 }
 
-/* Whether so many looks in vain, or an interrupt, are reason enough. */
+/* Whether `count` empty polls, or an interrupt, are a reason to ask for a halt. */
 static inline bool is_alarmed(struct dib_endpoint *endpoint, uint32_t count)
 {
 	return dib_loses_patience(endpoint, count) ||
@@ -43,13 +53,13 @@ static inline bool is_alarmed(struct dib_endpoint *endpoint, uint32_t count)
 int dib_found_nothing(struct dib_endpoint *endpoint, enum dibber_call call, uint32_t count)
 {
 	if (is_alarmed(endpoint, count))
-		return dib_lose_patience(endpoint); /* which takes time, too */
+		return dib_lose_patience(endpoint); /* this takes time, too */
 	return let_time_go_on(endpoint, call, count);
 }
 
-#define HALTED 1 /* no error yet: something may be left to be polled */
+#define HALTED 1 /* not an error: something may be left to be polled */
 
-/* Apart, as the checks are not: who polls in vain does little else. */
+/* Not inline, unlike the checks, because an empty poll does little else. */
 static __attribute__((cold, noinline)) int poll_halted(struct dib_endpoint *endpoint,
 						       struct dib_completion *entries, int max)
 {
@@ -85,7 +95,7 @@ static inline __attribute__((always_inline)) int check_poll(const struct dib_end
 	return 0;
 }
 
-/* Tell the card how far a queue was read, when that is worth a write: when half of it was. */
+/* Tell the card how far a queue was read, each time that half of it was read. */
 static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue, uint32_t offset)
 {
 	if (!queue->iova || queue->taken - queue->told < (queue->count + 1) / 2)
@@ -95,8 +105,9 @@ static int tell_consumer(struct dib_endpoint *endpoint, struct dib_queue *queue,
 				  queue->taken);
 }
 
-/* The card refuses the target of a get or receive for its rights and its owner with one status. Its
- * source it refuses by two, as here the target: the owner goes first. */
+/* The card has one status for a target of a get or receive with wrong rights or a wrong owner. For
+ * its source it has two statuses. The library makes two of the target's as well; the owner is
+ * checked first. */
 static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_endpoint *endpoint,
 							      uint32_t slot)
 {
@@ -108,7 +119,13 @@ static __attribute__((cold, noinline)) uint8_t refused_target(const struct dib_e
 		       : DIBBER_STATUS_NOT_PERMITTED;
 }
 
-/* Give the slot of a completed command back. */
+/* Whether the completion of such a command carries a value in place of a length. */
+static inline bool is_atomic(uint8_t opcode)
+{
+	return opcode >= DIBBER_OPCODE_FETCH_ADD && opcode <= DIBBER_OPCODE_MASKED_SWAP;
+}
+
+/* Give back the slot of a completed command. */
 static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry *entry,
 		  struct dib_completion *completion)
 {
@@ -131,7 +148,7 @@ static int retire(struct dib_endpoint *endpoint, const struct dibber_queue_entry
 	};
 	if (__builtin_expect(entry->status == DIBBER_STATUS_NOT_PERMITTED, 0))
 		completion->status = refused_target(endpoint, slot);
-	if (dib_is_atomic(endpoint->opcode[slot])) {
+	if (is_atomic(endpoint->opcode[slot])) {
 		completion->value = (uint64_t)entry->key << 32 | entry->length;
 		completion->length = 0;
 	}
@@ -232,8 +249,8 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Only queue entries are written there, so whatever wakes this is one; of endpoint 0 it may be the
- * administrator's. */
+/* The card writes only queue entries there, so a write means that there is an entry. At endpoint 0
+ * it may be the administrator's. */
 static int wait_by_clock(struct dib_endpoint *endpoint, uint64_t picoseconds)
 {
 	struct dib_clock begin, now;

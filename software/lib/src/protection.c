@@ -1,8 +1,6 @@
-/*
- * Whether memory may be read or written, asked of the kernel, so that no byte of it is touched. A
- * mapping may change after the answer: whoever copies from or to it has to expect that
- * (vfio_user_memory.c).
- */
+/* Whether memory may be read or written. The kernel is asked, so that no byte of it is touched. A
+ * mapping may change after the answer. Code that copies from or to the memory has to expect that
+ * (vfio_user_memory.c). */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -13,11 +11,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "card.h"
+#include "error.h"
+#include "protection.h"
 
 #define MAPS "/proc/self/maps"
 
-/* Linux 6.11, include/uapi/linux/fs.h: one mapping, without the text of all. */
+/* Linux 6.11, include/uapi/linux/fs.h: a query of one mapping, without the text of all. */
 struct query {
 	uint64_t size, flags, address;
 	uint64_t start, end, rights, page_size, offset, inode;
@@ -35,7 +34,7 @@ static int refuse(uint64_t at, bool writable)
 			writable ? "written, as the rights would allow" : "read");
 }
 
-/* ENOTTY in `*why`: the kernel does not know the question. */
+/* `*why` is ENOTTY if the kernel does not know the query. */
 static int ask(int fd, uint64_t begin, uint64_t end, bool writable, int *why)
 {
 	uint64_t needed = QUERY_READABLE | (writable ? QUERY_WRITABLE : 0);
@@ -72,7 +71,7 @@ static int read_text(int fd, uint64_t begin, uint64_t end, bool writable)
 	while (at < end && fgets(line, sizeof(line), file)) {
 		bool head = whole;
 
-		/* A path may be longer than the line that is read. */
+		/* A path may be longer than `line`. */
 		whole = strchr(line, '\n') != NULL;
 		if (!head || sscanf(line, "%llx-%llx %4s", &first, &last, rights) != 3 ||
 		    last <= at)
@@ -92,7 +91,7 @@ int dib_check_memory(const void *memory, uint64_t length, bool writable)
 
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
 		return dib_fail(DIB_ERR_NO_MEMORY, MAPS ": %s", strerror(errno));
-	/* Without /proc nobody can tell. */
+	/* Without /proc nothing can be checked. */
 	if (fd < 0)
 		return 0;
 	rc = ask(fd, begin, end, writable, &why);

@@ -1,11 +1,14 @@
-/* The calls that transfer. Payload is never looked at, but for that of an inline put, which travels
- * in the slot. */
+/* The calls that transfer. They do not read the payload, except for that of an inline put, which
+ * travels in the slot. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <string.h>
 
 #include "command.h"
+#include "endpoint.h"
+#include "error.h"
+#include "put.h"
 
 static inline int contiguous(struct dib_endpoint *endpoint, enum dibber_opcode opcode,
 			     unsigned int known, const struct dib_delivery *delivery,
@@ -85,7 +88,7 @@ int dib_get_strided(struct dib_endpoint *endpoint, const struct dib_delivery *de
 	return strided(endpoint, DIBBER_OPCODE_GET, DIB_COMMON_FLAGS, delivery, source, target);
 }
 
-/* SEND and RECEIVE have one side each; the walk of the other is the other program's. */
+/* SEND and RECEIVE have one side each. The other program gives the other walk. */
 static int one_side(struct dib_endpoint *endpoint, enum dibber_opcode opcode,
 		    const struct dib_delivery *delivery, const struct dib_walk *walk)
 {
@@ -165,7 +168,7 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
 	return dib_issue(endpoint, &slot, delivery->tag, DIBBER_CALL_PUT);
 }
 
-/* Whether so many bytes hold a number, as it is or with its sign. */
+/* Whether `bytes` bytes hold a number, with or without its sign. */
 static bool fits(uint64_t value, uint32_t bytes)
 {
 	return bytes == 8 || value <= UINT32_MAX || value >= (uint64_t)INT32_MIN;

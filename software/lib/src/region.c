@@ -1,4 +1,4 @@
-/* Regions: keys, and what the control program is told of the memory behind them. */
+/* Regions: keys, and what the control program learns of the memory behind them. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -6,7 +6,15 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "admin.h"
 #include "card.h"
+#include "endpoint.h"
+#include "error.h"
+#include "handle.h"
+#include "memory.h"
+#include "pages.h"
+#include "region.h"
+#include "transport.h"
 
 #define ALL_RIGHTS                                                                       \
 	(DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE | DIBBER_RIGHT_REMOTE_READ | \
@@ -28,17 +36,16 @@ int dib_keys_begin(struct dib_card *card)
 		if (errno != EINTR)
 			return dib_fail(DIB_ERR_SYSTEM, "getrandom: %s", strerror(errno));
 	}
-	/* The card takes this number only if none was drawn since it has power. */
+	/* The card takes this number only if it has drawn none since it got power. */
 	if ((rc = dib_write_register(card, DIBBER_HOST_KEY_DRAW, first)) ||
 	    (rc = dib_read_register(card, DIBBER_HOST_KEY_NEXT, &card->next_key)))
 		return rc;
 	return dib_read_register(card, DIBBER_HOST_KEYS_LEFT, &card->keys_left);
 }
 
-/*
- * The next number whose entry is free. The card takes each number once while it has power, so a key
- * of a former region, handle, process or control program is not given again. Counting goes through
- * the entries as well, so that from one power-on to the next all 32 bits of a key differ by chance.
+/* Find the next number whose entry is free. The card takes each number once while it has power. So
+ * the key of a former region, handle, process or control program is not given again. Counting also
+ * runs through the entries. So all 32 bits of a key differ at random from one power-on to the next.
  */
 static int new_key(struct dib_card *card, uint32_t *key)
 {
@@ -66,7 +73,7 @@ static int unmap_region(struct dib_card *card, struct dib_region *region)
 			     : dib_unmap(card, region->map);
 }
 
-/* In one piece, at `memory`, or NULL: in pages. */
+/* `memory`: the region in one piece; NULL: in pages. */
 static int enter_region(struct dib_endpoint *endpoint, void *memory, const struct dib_pages *pages,
 			struct dibber_admin_command *command, struct dib_region *region)
 {
@@ -201,7 +208,7 @@ int dib_region_withdraw(struct dib_card *card, struct dib_region *region)
 
 	card->regions[entry_of(region->key)] = NULL;
 	dib_handle_orphan(region, DIB_KIND_CARD);
-	/* A halt takes every region out of the table. */
+	/* A halt removes all regions from the table. */
 	return rc && rc != DIB_ERR_HALTED ? rc : rc_unmap;
 }
 

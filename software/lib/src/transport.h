@@ -1,5 +1,6 @@
-/* What the library needs of the way to a card. `transport_vfio_user.c` leads to a simulated one,
- * `transport_vfio.c` to one in a PCIe slot, `transport_uart.c` to one behind a serial port. */
+/* The interface to the way to a card. `transport_vfio_user.c` leads to a simulated card,
+ * `transport_vfio.c` to a card in a PCIe slot, `transport_uart.c` to a card behind a serial port.
+ */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -23,29 +24,29 @@ struct dib_mapping {
 	uint8_t *memory;      /* what lies at `iova`: page-aligned */
 	uint64_t first, last; /* offsets of the bytes that may be written: [first, last) */
 	uint64_t end;	      /* [first, end) may be read */
-	bool queues;	      /* entries of queues, which announce what is elsewhere */
+	bool queues;	      /* holds queue entries, which announce data elsewhere */
 	int fd;		      /* shares the memory, or -1 */
 	uint64_t fd_offset;
 };
 
 /* A command on its way to the card. */
 struct dib_submission {
-	const struct dibber_command *command; /* the DIBBER_SLOT_BYTES of any kind of command */
-	uint32_t slot;			      /* where it goes, offset in BAR 0 */
-	uint32_t doorbell;     /* the register that is written then, offset in BAR 0 … */
-	uint32_t producer;     /* … and its value */
-	uint32_t participant;  /* for the clock: who called … */
-	enum dibber_call call; /* … what */
+	const struct dibber_command *command; /* DIBBER_SLOT_BYTES of a command of any kind */
+	uint32_t slot;			      /* its slot, offset in BAR 0 */
+	uint32_t doorbell;     /* the register that is written then, offset in BAR 0 */
+	uint32_t producer;     /* the value for that register */
+	uint32_t participant;  /* for the clock: the caller */
+	enum dibber_call call; /* for the clock: the call */
 };
 
-/* Every function may be called by several threads at once, and returns 0 or a negative enum
+/* Several threads may call each function at once. A function returns 0, or a negative enum
  * dib_error with its reason kept. */
 struct dib_transport_ops {
 	const char *scheme; /* of the URI, without its colon */
 
 	int (*open)(const char *path, struct dib_transport **transport);
-	/* NULL where a card has room for one user. Else beside another, who drives it: bar_read()
-	 * and bar_write() alone. */
+	/* NULL if a card takes one user only. Otherwise opens the card beside another program that
+	 * drives it. Then only bar_read() and bar_write() may be called. */
 	int (*observe)(const char *path, struct dib_transport **transport);
 	/* No other thread may be in a call. */
 	void (*close)(struct dib_transport *transport);
@@ -57,7 +58,7 @@ struct dib_transport_ops {
 	/* Up to DIB_BAR_READ bytes. */
 	int (*bar_read)(struct dib_transport *transport, uint64_t offset, void *data,
 			size_t length);
-	/* Posted: returns before the card has it; later writes and reads do not pass it. */
+	/* Posted: returns before the card has the value. Later writes and reads do not pass it. */
 	int (*bar_write)(struct dib_transport *transport, uint64_t offset, const void *data,
 			 size_t length);
 
@@ -71,19 +72,19 @@ struct dib_transport_ops {
 	/* Have `fd` (an eventfd) signalled by MSI-X vector `vector`. */
 	int (*set_vector)(struct dib_transport *transport, unsigned int vector, int fd);
 
-	/* What to wait at (epoll) for the end of the card: up to DIB_ENDS descriptors with their
-	 * events; returns how many. NULL where there are no vectors either. */
+	/* Up to DIB_ENDS descriptors, with their epoll events, that tell of the card's end. Returns
+	 * how many. NULL if there are no vectors either. */
 	unsigned int (*ends)(struct dib_transport *transport, int fds[DIB_ENDS],
 			     uint32_t events[DIB_ENDS]);
-	/* Behind such an event, and each 100 ms: whether the card has ended. Its calls return LOST
-	 * from then on. */
+	/* Called after such an event, and each 100 ms: whether the card has ended. Then its calls
+	 * return LOST. */
 	bool (*has_ended)(struct dib_transport *transport);
 
-	/* Do what the card asks of this process, waiting at most `timeout_ms` for it to ask. Needed
-	 * where the card has no way to memory of its own. */
+	/* Serve the card's requests to this process, waiting at most `timeout_ms` for one. Needed
+	 * if the card has no direct way to memory. */
 	int (*serve)(struct dib_transport *transport, int timeout_ms);
 
-	/* NULL, or false: time is nobody's to keep. */
+	/* NULL, or returns false: there is no clock. */
 	bool (*has_clock)(struct dib_transport *transport);
 	/* `reply` NULL: posted. */
 	int (*clock)(struct dib_transport *transport, const struct dibber_clock_request *request,
@@ -100,18 +101,17 @@ struct dib_range {
 
 struct dib_transport {
 	const struct dib_transport_ops *ops;
-	struct dib_range
-		usable[DIB_RANGES]; /* the bus addresses that map() can be given, ascending */
+	struct dib_range usable[DIB_RANGES]; /* bus addresses that map() accepts, ascending */
 	unsigned int usable_count;
-	bool observes;	 /* by observe() */
-	uint32_t random; /* a number to use in place of one drawn at random, so that a run repeats;
-			    0: none */
-	bool copies;	 /* the card has copies of memory, which serve() brings up to date */
-	uint32_t shared_bytes; /* with copies: for how much there is room */
+	bool observes;	 /* opened by observe() */
+	uint32_t random; /* a number to use instead of a random one, so that a run repeats; 0: none
+			  */
+	bool copies;	 /* the card has copies of memory, which serve() updates */
+	uint32_t shared_bytes; /* with copies: how many bytes have room */
 };
 
-/* Find the transport of a URI and open it; `observe`: beside another user where that is possible,
- * else as the only one. */
+/* Find the transport of a URI and open it. With `observe`, open beside another user if that is
+ * possible, otherwise as the only user. */
 int dib_transport_open(const char *uri, bool observe, struct dib_transport **transport);
 
 extern const struct dib_transport_ops dib_transport_vfio_user;

@@ -1,4 +1,4 @@
-/* The way to a card behind a UART: accesses of its bus in frames, memory by copies, no interrupts.
+/* The transport to a card behind a UART: bus accesses in frames, memory by copies, no interrupts.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
+#include "transport.h"
 #include "uart.h"
+#include "uart_line.h"
+#include "uart_memory.h"
 
 #define BAUD	    1000000u /* of the boards' bitstreams */
 #define TIMEOUT_MS  100u
@@ -20,7 +24,7 @@ static struct uart *self(struct dib_transport *transport)
 
 /* Opening -------------------------------------------------------------------------------------- */
 
-/* "name=NUMBER", up to '&' or the end, which `text` is set behind. */
+/* Parse "name=NUMBER" up to '&' or the end, and set `text` behind it. */
 static bool option(const char **text, const char *name, unsigned long least, unsigned long most,
 		   unsigned int *value)
 {
@@ -65,7 +69,7 @@ static bool is_memory(uint32_t bytes)
 			      bytes <= MEMORY_MOST);
 }
 
-/* Is there a bridge, and what has it? Whatever a program left behind that was ended is undone. */
+/* Identify the bridge. Undo what a program that was ended may have left. */
 static int greet(struct uart *u)
 {
 	uint32_t found[2], none = 0, all[UART_CHANGED_WORDS];
@@ -130,7 +134,7 @@ static int uart_open(const char *path, struct dib_transport **transport)
 
 /* Registers ------------------------------------------------------------------------------------ */
 
-/* There is no configuration space: the bridge masters its card as it is. */
+/* There is no configuration space: the bridge's card is always bus master. */
 static int uart_config_read(struct dib_transport *transport, uint64_t offset, void *data,
 			    size_t length)
 {
@@ -150,7 +154,7 @@ static int uart_config_write(struct dib_transport *transport, uint64_t offset, c
 	return 0;
 }
 
-/* All that the library reads and writes is whole words. */
+/* The library reads and writes whole words only. */
 static int uart_bar_read(struct dib_transport *transport, uint64_t offset, void *data,
 			 size_t length)
 {
@@ -170,7 +174,7 @@ static int uart_bar_read(struct dib_transport *transport, uint64_t offset, void 
 	return rc;
 }
 
-/* With the lock held. */
+/* The caller has the lock. */
 static int write_bar(struct uart *u, uint64_t offset, const void *data, size_t length)
 {
 	uint32_t words[DIBBER_FRAME_WORDS];
@@ -186,7 +190,7 @@ static int write_bar(struct uart *u, uint64_t offset, const void *data, size_t l
 	return rc;
 }
 
-/* Anything may be a doorbell: what it makes the card read has to be there. */
+/* Any register may be a doorbell: the memory that the card then reads has to be there. */
 static int uart_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
 			  size_t length)
 {
@@ -251,7 +255,7 @@ static int uart_set_vector(struct dib_transport *transport, unsigned int vector,
 			self(transport)->port);
 }
 
-/* A look takes longer than any time that could be waited for between two. */
+/* One exchange takes longer than any time that could be waited for between two. */
 static int uart_serve(struct dib_transport *transport, int timeout_ms)
 {
 	struct uart *u = self(transport);

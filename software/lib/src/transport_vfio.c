@@ -1,5 +1,5 @@
-/* The way to a card in a PCIe slot: registers by mapped memory, its DMA through the IOMMU,
- * interrupts by eventfd. */
+/* The transport to a card in a PCIe slot: registers by mapped memory, the card's DMA through the
+ * IOMMU, interrupts by eventfd. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -14,21 +14,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
+#include "transport.h"
 #include "vfio_device.h"
 
-#define GONE   0xffffffffu /* what a read returns when no card answers; PCIe Base 3.0, 2.3.2 */
-#define NAP_NS 50000	   /* between two looks at a queue: what a wait adds to a transfer */
+#define GONE   0xffffffffu /* a read returns this when no card answers; PCIe Base 3.0, 2.3.2 */
+#define NAP_NS 50000	   /* pause between two looks at a queue: a wait adds it to a transfer */
 
 static struct vfio_device *self(struct dib_transport *transport)
 {
 	return (struct vfio_device *)transport;
 }
 
-/* Stores before it reach memory and card before those after it do. */
+/* Earlier stores reach memory and card before later stores do. */
 static void order_stores(void)
 {
 #if defined(__x86_64__)
-	/* Mapped without write combining, stores leave in order (Intel SDM 3A, 8.2). */
+	/* The BAR is mapped without write combining, so stores leave in order (Intel SDM 3A, 8.2).
+	 */
 	__asm__ volatile("" ::: "memory");
 #elif defined(__aarch64__)
 	__asm__ volatile("dmb oshst" ::: "memory");
@@ -98,13 +102,13 @@ static uint32_t load(const struct vfio_device *v, uint64_t offset)
 	return *(const volatile uint32_t *)(v->bar + offset);
 }
 
-/* Whether what was read is what an absent card reads, and the card absent. */
+/* Whether the value is what an absent card reads, and the card is absent. */
 static bool is_gone(const struct vfio_device *v, uint32_t word)
 {
 	return word == GONE && load(v, DIBBER_HOST_MAGIC) == GONE;
 }
 
-/* All that the library reads and writes is whole words; two at once where they are aligned. */
+/* The library reads and writes whole words only; two at once where they are aligned. */
 static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void *data,
 			 size_t length)
 {
@@ -123,7 +127,7 @@ static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void 
 		word = load(v, offset + at);
 		memcpy(to + at, &word, sizeof(word));
 	}
-	/* A card that went away in the middle is away at the end. */
+	/* A card that goes away in the middle is still away at the end. */
 	if (is_gone(v, word))
 		return dib_fail(DIB_ERR_LOST, "the card answers no more: all it reads is ones");
 	return 0;
@@ -209,8 +213,7 @@ static int vfio_set_vector(struct dib_transport *transport, unsigned int vector,
 		return dib_fail(DIB_ERR_ARGUMENT, "vector %u: the card has %u", vector,
 				DIBBER_VECTORS);
 	pthread_mutex_lock(&v->lock);
-	/* Kernels before 6.5 give no vector to a device later that was not there when the first one
-	 * was. */
+	/* Kernels before 6.5 cannot add a vector that was not there when the first one was set. */
 	set.head.start = v->vectors_on ? vector : 0;
 	set.head.count = v->vectors_on ? 1 : DIBBER_VECTORS;
 	for (unsigned int i = 0; i < set.head.count; i++)
@@ -224,8 +227,8 @@ static int vfio_set_vector(struct dib_transport *transport, unsigned int vector,
 	return rc;
 }
 
-/* The kernel's word that the device is wanted back, and of an error that it cannot mend. A kernel
- * that has no such interrupt leaves it to the look at the card. */
+/* The kernel tells that it wants the device back, or of an error that it cannot correct. A kernel
+ * without such an interrupt leaves this to the look at the card. */
 static unsigned int vfio_ends(struct dib_transport *transport, int fds[DIB_ENDS],
 			      uint32_t events[DIB_ENDS])
 {
@@ -270,7 +273,7 @@ static bool vfio_has_ended(struct dib_transport *transport)
 	return ended;
 }
 
-/* The card reaches memory by itself, so that there is only to wait. */
+/* The card reaches memory by itself, so there is nothing to do but wait. */
 static int vfio_serve(struct dib_transport *transport, int timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };

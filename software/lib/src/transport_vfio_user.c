@@ -1,4 +1,4 @@
-/* The way to a simulated card: what a transport does, in messages of vfio-user. */
+/* The transport to a simulated card: each operation in messages of vfio-user. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -12,14 +12,22 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "error.h"
+#include "transport.h"
+#include "vfio_user.h"
 #include "vfio_user_client.h"
+#include "vfio_user_clock.h"
+#include "vfio_user_connection.h"
+#include "vfio_user_helper.h"
+#include "vfio_user_memory.h"
+#include "vfio_user_socket.h"
 
 static struct vfio_user *self(struct dib_transport *transport)
 {
 	return (struct vfio_user *)transport;
 }
 
-/* Ask; for requests whose refusal has no meaning of its own. */
+/* Ask. For requests whose refusal has no particular meaning. */
 static int ask_plainly(struct vfio_user *v, const char *what, uint16_t command, const void *head,
 		       size_t head_length, const void *data, size_t data_length, int fd,
 		       void *answer, size_t answer_length)
@@ -38,7 +46,8 @@ static int ask_plainly(struct vfio_user *v, const char *what, uint16_t command, 
 	return 0;
 }
 
-/* Does the reply of VERSION offer a capability? The value may be true or a number that is not 0. */
+/* Whether the reply of VERSION offers a capability. The value may be true, or a number that is not
+ * 0. */
 static bool offered(const char *json, const char *name)
 {
 	const char *p = strstr(json, name);
@@ -63,8 +72,8 @@ static uint32_t offered_number(const char *json, const char *name)
 }
 
 /* Whether the server has said that another client has the card: EBUSY, as an answer to VERSION. The
- * server closes the connection then, so that sending VERSION may fail before the answer is read.
- * The answer is still in the socket. */
+ * server then closes the connection, so sending VERSION may fail before the answer is read. The
+ * answer is still in the socket. */
 static bool is_busy(struct vfio_user *v)
 {
 	struct vfio_user_header header;
@@ -124,33 +133,11 @@ static int check_bar(struct vfio_user *v)
 	return 0;
 }
 
-int dib_vfio_connect(const char *path, int *out)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int s;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return dib_fail(DIB_ERR_ARGUMENT,
-				"the socket's path has more than %zu characters: %s",
-				sizeof(address.sun_path) - 1, path);
-	strcpy(address.sun_path, path);
-	s = dib_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	if (s < 0)
-		return dib_fail(DIB_ERR_NO_MEMORY, "socket: %s", strerror(errno));
-	if (connect(s, (struct sockaddr *)&address, sizeof(address)) < 0) {
-		int why = errno;
-
-		dib_fd_close(s);
-		return dib_fail(DIB_ERR_NOT_FOUND, "no simulator at %s (%s)", path, strerror(why));
-	}
-	*out = s;
-	return 0;
-}
-
 static void vfio_user_close(struct dib_transport *transport)
 {
 	struct vfio_user *v = self(transport);
 
+	dib_vfio_end_helper(v);
 	dib_vfio_fini(v);
 	free(v);
 }
@@ -248,7 +235,7 @@ static int vfio_user_bar_write(struct dib_transport *transport, uint64_t offset,
 			     length);
 }
 
-/* The three messages of a command, which leave together. */
+/* The three messages of a command leave together. */
 struct command_messages {
 	struct {
 		struct vfio_user_header header;
@@ -362,7 +349,7 @@ static int vfio_user_unmap(struct dib_transport *transport, const struct dib_map
 
 	rc = ask_plainly(v, "taking a mapping away", VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap),
 			 NULL, 0, -1, NULL, 0);
-	/* Whatever the server said: the memory is the program's again. */
+	/* The memory is the program's again, whatever the server answered. */
 	dib_vfio_remove_mapping(v, mapping->iova);
 	return rc;
 }
@@ -381,7 +368,7 @@ static int vfio_user_set_vector(struct dib_transport *transport, unsigned int ve
 			   sizeof(set), NULL, 0, fd, NULL, 0);
 }
 
-/* Its socket: dib_vfio_lose() shuts that down, too. */
+/* The end of the socket: dib_vfio_lose() shuts it down, too. */
 static unsigned int vfio_user_ends(struct dib_transport *transport, int fds[DIB_ENDS],
 				   uint32_t events[DIB_ENDS])
 {

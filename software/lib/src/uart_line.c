@@ -1,8 +1,6 @@
-/*
- * Frames over a serial line: struct dibber_frame with its words and CRC. One is sent, its answer
- * waited for. When it does not come, or comes damaged, the same frame is sent again; the card
- * executes no write twice.
- */
+/* Frames over a serial line: struct dibber_frame with its words and CRC. The library sends one
+ * frame and waits for its answer. If the answer does not come, or comes damaged, it sends the same
+ * frame again. The card executes no write twice. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -18,14 +16,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
 #include "uart.h"
+#include "uart_line.h"
 
 #define ATTEMPTS   5u
-#define SILENCE_MS 25  /* the card forgets a begun frame after 20 */
-#define BITS	   10u /* of a byte on the line: start, 8, stop */
+#define SILENCE_MS 25  /* the card forgets an incomplete frame after 20 ms */
+#define BITS	   10u /* bits of a byte on the line: start, 8 data, stop */
 #define LONGEST	   (sizeof(struct dibber_frame) + 4u * (DIBBER_FRAME_WORDS + 2u))
 
-/* CRC-32C as RFC 3720 has it. */
+/* CRC-32C, RFC 3720. */
 static uint32_t crc32c(const uint8_t *data, size_t length)
 {
 	uint32_t crc = ~0u;
@@ -58,7 +59,7 @@ static int set_up(const struct uart_line *line)
 				strerror(errno));
 	if (flock(line->fd, LOCK_EX | LOCK_NB) < 0 || ioctl(line->fd, TIOCEXCL) < 0)
 		return dib_fail(DIB_ERR_IN_USE, "%s: another program has it", line->port);
-	/* 8N1, no flow control, every byte as it is. */
+	/* 8N1, no flow control, all bytes unchanged. */
 	t.c_iflag = IGNBRK | IGNPAR;
 	t.c_oflag = 0;
 	t.c_lflag = 0;
@@ -69,7 +70,7 @@ static int set_up(const struct uart_line *line)
 	if (ioctl(line->fd, TCSETS2, &t) < 0)
 		return dib_fail(DIB_ERR_SYSTEM, "%s does not do %u baud: %s", line->port,
 				line->baud, strerror(errno));
-	/* USB adapters may keep what came for 16 ms; those that can are asked not to. */
+	/* USB adapters may hold received bytes for 16 ms. Those that can are asked not to. */
 	if (ioctl(line->fd, TIOCGSERIAL, &serial) == 0) {
 		serial.flags |= (int)ASYNC_LOW_LATENCY;
 		ioctl(line->fd, TIOCSSERIAL, &serial);
@@ -114,7 +115,7 @@ static int gone(struct uart_line *line, const char *why)
 	return dib_fail(DIB_ERR_LOST, "%s is gone (%s): was it unplugged?", line->port, why);
 }
 
-/* Wait until the port is ready; 1, 0 when the time is over, or an error. */
+/* Wait until the port is ready. Returns 1, 0 when the time is over, or an error. */
 static int ready(struct uart_line *line, short what, uint64_t end)
 {
 	struct pollfd wait = { .fd = line->fd, .events = what };
@@ -128,7 +129,7 @@ static int ready(struct uart_line *line, short what, uint64_t end)
 	return n > 0;
 }
 
-/* As ready(): whether all was sent. */
+/* Send all bytes. Returns as ready(). */
 static int send_bytes(struct uart_line *line, const uint8_t *data, size_t length, uint64_t end)
 {
 	while (length > 0) {
@@ -148,8 +149,8 @@ static int send_bytes(struct uart_line *line, const uint8_t *data, size_t length
 	return 1;
 }
 
-/* As ready(): whether so many bytes came. A line on which something always comes has its end, too.
- */
+/* Receive all bytes. Returns as ready(). There is a limit of time also for a line on which bytes
+ * never stop. */
 static int receive_bytes(struct uart_line *line, uint8_t *data, size_t length, uint64_t end)
 {
 	while (length > 0) {
@@ -174,7 +175,7 @@ static int receive_bytes(struct uart_line *line, uint8_t *data, size_t length, u
 	return 1;
 }
 
-/* Let what still comes pass by, until nothing comes for a while; or it never ends. */
+/* Drop incoming bytes until none come for a while. Give up on a line where they never stop. */
 static int settle(struct uart_line *line)
 {
 	uint64_t end = now_ms() + 8 * SILENCE_MS;
@@ -191,8 +192,8 @@ static int settle(struct uart_line *line)
 
 /* Frames --------------------------------------------------------------------------------------- */
 
-/* Whether the answer to the frame came, its `length` bytes behind the first word; what comes before
- * it is passed over. */
+/* Read until the answer to the frame has come, with `length` bytes after the first word. Bytes
+ * before it are skipped. */
 static int answer(struct uart_line *line, const uint8_t head[4], uint8_t *reply, size_t length,
 		  uint64_t end)
 {
@@ -237,13 +238,13 @@ static int give_up(struct uart_line *line)
 		line->port, line->baud);
 }
 
-/* Send a frame until it is answered; `words` of the answer to `data` if it is given. */
+/* Send a frame until it is answered. Copy `words` words of the answer to `data`, unless NULL. */
 static int transact(struct uart_line *line, const uint8_t *frame, size_t length, uint32_t *data,
 		    uint32_t words)
 {
 	uint8_t reply[LONGEST];
 	size_t back = 4u * ((data ? words : 0) + 2u);
-	/* A byte more than what the line's rate gives. */
+	/* One byte more than the line can carry in that time. */
 	uint64_t patience =
 		line->timeout_ms + (length + back + 5u) * BITS * 1000u / line->baud + 1u;
 	uint32_t status;

@@ -1,11 +1,11 @@
 /*
- * Memory behind a UART. The card reaches memory of its own alone. What a program registers gets a
- * place there, and the two are brought to the same state at times: what the program wrote goes to
- * the card, what the card wrote comes to the program.
+ * Memory behind a UART. The card reaches only its own memory. Registered memory gets a place
+ * there, and both are brought to the same state at certain calls. Bytes that the program wrote
+ * go to the card; bytes that the card wrote come to the program.
  *
- * The second must look as if the card had written the program's memory itself, in its order: an
- * entry of a queue is there behind the data that it announces. So what changed is read until
- * nothing has changed meanwhile; where that does not end the card is held. All of it is then
+ * The second copy must look as if the card had written the program's memory itself, in order: an
+ * entry of a queue comes after the data that it announces. So changed memory is read again until
+ * nothing changes during a read. If that does not end, the card is held. Then all of it is
  * published at once, entries of queues last.
  */
 
@@ -14,10 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
+#include "transport.h"
 #include "uart.h"
+#include "uart_line.h"
+#include "uart_memory.h"
 
 #define WORD   4u
-#define PASSES 4u /* before the card is held */
+#define PASSES 4u /* reads before the card is held */
 #define PHASE  offsetof(struct dibber_queue_entry, phase)
 
 static uint64_t offset_of(const struct dib_mapping *mapping)
@@ -32,8 +36,8 @@ static uint64_t chunk_bytes(const struct uart *u)
 
 /* To the card ---------------------------------------------------------------------------------- */
 
-/* The aligned word of the card's memory at `at`, as the program has it, and what is not the
- * program's as it is there. */
+/* The aligned word of the card's memory at `at`: the program's bytes, and the card's for those that
+ * do not belong to the program. */
 static uint32_t own_word(const struct uart *u, const struct dib_mapping *m, uint64_t at)
 {
 	uint64_t base = offset_of(m);
@@ -50,7 +54,7 @@ static uint32_t own_word(const struct uart *u, const struct dib_mapping *m, uint
 	return word;
 }
 
-/* Send what differs from what the card has, or all. */
+/* Send all, or only what differs from the card's memory. */
 static int push_mapping(struct uart *u, const struct dib_mapping *m, bool all)
 {
 	uint64_t at = (offset_of(m) + m->first) / WORD * WORD, end = offset_of(m) + m->end;
@@ -121,7 +125,7 @@ static bool has(const uint32_t *bits, uint64_t chunk)
 	return bits[chunk / 32] >> (chunk % 32) & 1;
 }
 
-/* Whether the card may have written anything of the chunk that is the program's. */
+/* Whether the card may have written a part of the chunk that belongs to the program. */
 static bool is_mapped(const struct uart *u, uint64_t chunk)
 {
 	uint64_t begin = chunk * chunk_bytes(u), end = begin + chunk_bytes(u);
@@ -158,7 +162,7 @@ static int set_hold(struct uart *u, uint32_t value)
 	return dib_uart_write(&u->line, DIBBER_BRIDGE_BASE + DIBBER_BRIDGE_HOLD, &value, 1);
 }
 
-/* Fetch what has changed, until nothing has; `all` has a bit for each chunk of that. */
+/* Fetch what has changed until nothing changes. `all` has a bit for each chunk. */
 static int fetch_changes(struct uart *u, uint32_t all[UART_CHANGED_WORDS])
 {
 	uint32_t changed[UART_CHANGED_WORDS], any;
@@ -166,7 +170,7 @@ static int fetch_changes(struct uart *u, uint32_t all[UART_CHANGED_WORDS])
 	int rc;
 
 	do {
-		/* A card that is held has changed nothing any more when that was read once. */
+		/* The memory of a card that is held does not change any more after one read. */
 		if (pass > PASSES + 1) {
 			set_hold(u, 0);
 			u->line.lost = true;
@@ -199,8 +203,8 @@ static int fetch_changes(struct uart *u, uint32_t all[UART_CHANGED_WORDS])
 
 enum part { DATA, ENTRIES, PHASES };
 
-/* Give the program what was fetched. A byte that the program has written meanwhile stays, and goes
- * to the card later. */
+/* Copy what was fetched to the program. A byte that the program has written meanwhile stays, and
+ * goes to the card later. */
 static void publish_mapping(struct uart *u, const struct dib_mapping *m, const uint32_t *all,
 			    enum part part)
 {
@@ -230,7 +234,7 @@ int dib_uart_pull(struct uart *u)
 	rc = fetch_changes(u, all);
 	if (rc)
 		return rc;
-	/* Another thread may look at its queues without a call here: what they announce has to be
+	/* Another thread may poll its queues without a call here, so the announced data has to be
 	 * there. */
 	for (enum part part = DATA; part <= PHASES; part++) {
 		for (const struct uart_map *map = u->maps; map; map = map->next) {

@@ -13,7 +13,7 @@
 #include "error.h"
 #include "mapper.h"
 
-#define CANDIDATES 256u /* looked at for the routes to one node */
+#define CANDIDATES 256u /* paths that are tried for the routes to one node */
 
 struct path {
 	uint32_t hops;
@@ -36,7 +36,7 @@ static bool is_up(const struct dib_network *network, uint32_t from, uint32_t to)
 	return sw[to].level < sw[from].level || (sw[to].level == sw[from].level && to < from);
 }
 
-/* All paths of exactly `hops` switches on from here that end at the node. */
+/* Find all paths of exactly `hops` switches from here that end at the node. */
 static void look(struct search *search, struct path *path, uint32_t hops, bool down)
 {
 	const struct dib_network *network = search->network;
@@ -80,7 +80,7 @@ static uint32_t route_of(const struct dib_network *network, const struct path *p
 	return route;
 }
 
-/* How many of the links between switches that this path takes are taken by those before it. */
+/* How many links between switches this path shares with the paths before it. */
 static uint32_t shared(const struct search *search, const struct path *path, const uint32_t *taken,
 		       uint32_t count)
 {
@@ -119,8 +119,8 @@ int dib_network_routes(const struct dib_network *network, unsigned int node,
 	for (uint32_t hops = 1; hops <= DIBBER_ROUTE_HOPS; hops++)
 		look(&search, &path, hops, false);
 
-	/* The shortest, then those that share the fewest links with what was taken; the shorter of
-	 * these first. */
+	/* Take the shortest path first, then those that share the fewest links with the taken ones.
+	 * Of equal ones the shorter is first. */
 	for (count = 0; count < DIB_NETWORK_ROUTES && count < search.found; count++) {
 		uint32_t best = 0, least = UINT32_MAX;
 

@@ -1,4 +1,4 @@
-/* Finding a card in the system, and getting it from VFIO. */
+/* Finding a card in the system, and opening it through VFIO. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -14,9 +14,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
+#include "transport.h"
 #include "vfio_device.h"
 
-#define ADDRESS_LENGTH 12u /* of "0000:01:00.0" */
+#define ADDRESS_LENGTH 12u /* length of "0000:01:00.0" */
 #define DEVICES	       "/sys/bus/pci/devices/"
 
 static int system_error(const char *what)
@@ -106,7 +109,7 @@ static int open_container(struct vfio_device *v)
 
 /* Bus addresses -------------------------------------------------------------------------------- */
 
-/* The capability with the ranges that the IOMMU translates and nothing else claims, or NULL.
+/* The capability with the ranges of addresses that are free and that the IOMMU translates, or NULL.
  * Kernels before 5.4 have none. */
 static const struct vfio_iommu_type1_info_cap_iova_range *
 find_ranges(const struct vfio_iommu_type1_info *info)
@@ -131,7 +134,7 @@ static int find_usable(struct vfio_device *v)
 
 	if (ioctl(v->container, VFIO_IOMMU_GET_INFO, &head) < 0)
 		return system_error("VFIO_IOMMU_GET_INFO");
-	/* The kernel says in argsz how much there is. */
+	/* The kernel returns the needed size in argsz. */
 	info = calloc(1, head.argsz < sizeof(head) ? sizeof(head) : head.argsz);
 	if (!info)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for the IOMMU's ranges");
@@ -167,7 +170,7 @@ static int open_device(struct vfio_device *v, const char *address)
 					   .index = VFIO_PCI_CONFIG_REGION_INDEX };
 	void *memory;
 
-	/* The kernel makes it close-on-exec. */
+	/* The kernel makes this descriptor close-on-exec. */
 	v->device = dib_fd(ioctl(v->group, VFIO_GROUP_GET_DEVICE_FD, address));
 	if (v->device < 0)
 		return system_error("VFIO_GROUP_GET_DEVICE_FD");
@@ -179,8 +182,8 @@ static int open_device(struct vfio_device *v, const char *address)
 				"BAR 0 of %s has %llu bytes, a Dibber card has %u", address,
 				(unsigned long long)bar.size, DIBBER_BAR0_SIZE);
 	v->config = config.offset;
-	/* With the MSI-X table in it: Linux allows that since 4.16, for the IOMMU guards the
-	 * interrupts. */
+	/* The mapping includes the MSI-X table. Linux allows that since 4.16, because the IOMMU
+	 * guards the interrupts. */
 	memory = mmap(NULL, DIBBER_BAR0_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, v->device,
 		      (off_t)bar.offset);
 	if (memory == MAP_FAILED)

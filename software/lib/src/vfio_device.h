@@ -1,9 +1,10 @@
-/* A card in a PCIe slot as Linux' VFIO gives it to a process (Documentation/driver-api/vfio.rst of
- * the kernel).
+/*
+ * A card in a PCIe slot as Linux' VFIO gives it to a process (the kernel's
+ * Documentation/driver-api/vfio.rst).
  *
- * The interface is that of groups and the type 1 IOMMU, which every kernel since 3.6 has, newer
- * ones also by way of iommufd. Each card has a container of its own, so that nothing is shared
- * between cards. */
+ * The interface is that of groups and the type 1 IOMMU. Every kernel since 3.6 has it, newer
+ * ones also through iommufd. Each card has its own container, so cards share nothing.
+ */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -13,14 +14,13 @@
 #include <pthread.h>
 
 #include "error.h"
-#include "handle.h"
 #include "transport.h"
 
 struct vfio_device {
 	struct dib_transport base;
 	int container, group, device; /* descriptors, or -1 */
 	uint8_t *bar;		      /* BAR 0, mapped */
-	uint64_t config;	      /* where `device` has the configuration space */
+	uint64_t config;	      /* offset of the configuration space in `device` */
 	pthread_mutex_t lock;	      /* guards vectors_on */
 	bool vectors_on;	      /* MSI-X is enabled */
 	int ends[DIB_ENDS];	      /* eventfds that tell of its end, or -1 */
@@ -28,8 +28,8 @@ struct vfio_device {
 };
 
 /* Fill in descriptors, BAR, configuration space and usable bus addresses of the card at a PCI
- * address
- * ("0000:01:00.0"). What was opened is closed by dib_vfio_device_close(), after a failure too. */
+ * address ("0000:01:00.0"). dib_vfio_device_close() closes what was opened, also after a failure.
+ */
 int dib_vfio_device_open(struct vfio_device *v, const char *address);
 void dib_vfio_device_close(struct vfio_device *v);
 

@@ -1,5 +1,5 @@
-/* The vfio-user protocol as far as this library speaks it, from its specification (QEMU,
- * docs/interop/vfio-user.rst, version 0.9). All values little-endian. */
+/* The part of the vfio-user protocol that this library uses, from its specification (QEMU,
+ * docs/interop/vfio-user.rst, version 0.9). All values are little-endian. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -28,7 +28,7 @@ enum vfio_user_command {
 struct vfio_user_header {
 	uint16_t id;
 	uint16_t command;
-	uint32_t size; /* with this header */
+	uint32_t size; /* including this header */
 	uint32_t flags;
 	uint32_t error; /* errno, with VFIO_USER_ERROR */
 };
@@ -45,7 +45,7 @@ struct vfio_user_version {
 struct vfio_user_dma_map {
 	uint32_t argsz;
 	uint32_t flags;
-	uint64_t offset; /* in the descriptor sent along */
+	uint64_t offset; /* offset in the descriptor that is sent along */
 	uint64_t address;
 	uint64_t size;
 };
@@ -69,7 +69,7 @@ struct vfio_user_region_info {
 	uint64_t offset;
 };
 
-/* Followed by the data where there are some. */
+/* Followed by the data, if any. */
 struct vfio_user_region_access {
 	uint64_t offset;
 	uint32_t region;
@@ -88,7 +88,7 @@ struct vfio_user_irq_set {
 	uint32_t count;
 };
 
-/* Followed by the data where there are some. */
+/* Followed by the data, if any. */
 struct vfio_user_dma_access {
 	uint64_t address;
 	uint64_t count;

@@ -15,10 +15,14 @@
 
 #include <dibber/dibber.h>
 
+#include "descriptors.h"
+#include "vfio_user.h"
 #include "vfio_user_client.h"
+#include "vfio_user_clock.h"
+#include "vfio_user_socket.h"
 
 #define NOTICE_SECONDS 10 /* of the machine's time */
-#define ANSWER_SECONDS 2  /* for the simulator to say who holds the clock */
+#define ANSWER_SECONDS 2  /* for the simulator to say which participant holds the clock */
 #define TEXT_BYTES     1024
 
 static _Thread_local pid_t acting_for;
@@ -100,7 +104,8 @@ static ssize_t ask_once(int socket, uint16_t command, const void *payload, size_
 										   : -1;
 }
 
-/* What the simulator says of its clock to an observer. Empty when it says nothing. */
+/* Ask the simulator, as an observer, for the state of its clock. `text` is empty if it does not
+ * answer. */
 static void ask_for_state(const char *path, char text[TEXT_BYTES])
 {
 	struct vfio_user_version version = { .major = 0, .minor = 1 };
@@ -135,7 +140,7 @@ void dib_vfio_say_why(struct vfio_user *v)
 	if (!waits)
 		return;
 	ask_for_state(v->path[0] ? v->path : "", text);
-	/* A slow simulation is no reason to speak. */
+	/* A slow simulation is no reason for a notice. */
 	if (strcmp(text, "time goes on") != 0) {
 		fprintf(stderr, "dibber: %s has not answered for %ld s: %s%s\n", v->path,
 			notice_seconds(), *text ? text : "it does not say why",

@@ -1,4 +1,4 @@
-/* Serving the card when no thread waits for an answer of its own. */
+/* Serving the card while no thread waits for an answer of its own. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -6,7 +6,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "error.h"
 #include "vfio_user_client.h"
+#include "vfio_user_connection.h"
+#include "vfio_user_helper.h"
 
 int dib_vfio_serve(struct vfio_user *v, int timeout_ms)
 {
@@ -35,7 +39,7 @@ int dib_vfio_serve(struct vfio_user *v, int timeout_ms)
 	return rc;
 }
 
-/* While no thread waits for an answer, do what the card asks. */
+/* While no thread waits for an answer, serve the card's requests. */
 static void *helper(void *argument)
 {
 	struct vfio_user *v = argument;
@@ -57,7 +61,7 @@ static void *helper(void *argument)
 			continue;
 		v->reading = true;
 		pthread_mutex_unlock(&v->lock);
-		/* Nobody else reads now, so what poll() saw is still there. */
+		/* No other thread reads now, so the message that poll() saw is still there. */
 		if (poll(p, 1, 0) > 0)
 			dib_vfio_handle_one(v);
 		pthread_mutex_lock(&v->lock);

@@ -7,7 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "error.h"
+#include "transport.h"
+#include "vfio_user.h"
 #include "vfio_user_client.h"
+#include "vfio_user_memory.h"
+#include "vfio_user_socket.h"
 
 int dib_vfio_enter_mapping(struct vfio_user *v, const struct dib_mapping *mapping)
 {
@@ -43,7 +48,8 @@ void dib_vfio_remove_mapping(struct vfio_user *v, uint64_t iova)
 	pthread_mutex_unlock(&v->map_lock);
 }
 
-/* Caller holds map_lock. NULL unless one mapping holds all of [address, address + count). */
+/* The caller holds map_lock. Returns NULL unless one mapping holds all of [address, address +
+ * count). */
 static const struct dib_mapping *find_mapping(struct vfio_user *v, uint64_t address, uint64_t count)
 {
 	for (size_t i = 0; i < v->map_count; i++) {
@@ -56,12 +62,10 @@ static const struct dib_mapping *find_mapping(struct vfio_user *v, uint64_t addr
 	return NULL;
 }
 
-/*
- * Between the program's memory and `at` of the payload. The kernel copies, by the file that the
- * payload is, because the memory may be gone by now, or read-only, or the file behind it be
- * shorter: then the kernel says so, and nobody gets a signal. What stood before the place that is
- * gone has been copied.
- */
+/* Copy between the program's memory and `at` of the payload. The kernel copies, by the file that
+ * the payload is, because the memory may be gone by now, or read-only, or the file behind it
+ * shorter. Then the kernel returns an error, and no signal comes. Bytes before the missing place
+ * have been copied. */
 static bool take_memory(struct vfio_user *v, size_t at, const uint8_t *memory, size_t length)
 {
 	return length == 0 || pwrite(v->payload_fd, memory, length, (off_t)at) == (ssize_t)length;
@@ -95,8 +99,8 @@ int dib_vfio_serve_request(struct vfio_user *v, const struct vfio_user_header *h
 		error = EINVAL;
 		goto answer;
 	}
-	/* The payload buffer becomes the answer of a read; what comes of a write lies in it
-	 * already. */
+	/* The payload buffer becomes the answer of a read. The bytes of a write lie in it already.
+	 */
 	copy = v->payload + sizeof(access);
 	pthread_mutex_lock(&v->map_lock);
 	m = find_mapping(v, access.address, access.count);

@@ -1,9 +1,7 @@
-/*
- * Waking who sleeps on a descriptor of dib_event_fd() when no interrupt will come any more. A
- * thread for each card of which a descriptor was asked for waits for the card's end. When the card
- * has ended, or an endpoint alone, the endpoint's eventfd is written, and written again after each
- * read: it stays readable until it is closed.
- */
+/* Waking a program that sleeps on a descriptor of dib_event_fd() when no interrupt will come any
+ * more. If a descriptor of a card was asked for, a thread waits for the card's end. When the card
+ * has ended, or an endpoint alone, the thread writes the endpoint's eventfd, and writes it again
+ * after each read. So it stays readable until it is closed. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -17,11 +15,15 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "descriptors.h"
+#include "endpoint.h"
+#include "error.h"
+#include "transport.h"
+#include "watch.h"
 
-#define LOOK_MS 100 /* between two looks at a card that may vanish without a word */
-#define OTHER                                                                                     \
-	DIBBER_ENDPOINTS /* in place of an endpoint's number: the card's end, or the call to stop \
-			  */
+#define LOOK_MS 100 /* pause between two looks at a card that may vanish without a message */
+/* In place of an endpoint's number: the card's end, or the request to stop. */
+#define OTHER DIBBER_ENDPOINTS
 
 struct dib_watch {
 	pthread_t thread;
@@ -39,7 +41,7 @@ static void raise_fd(int fd)
 {
 	uint64_t one = 1;
 
-	/* A counter that is full is readable as well. */
+	/* A full counter is readable as well. */
 	if (write(fd, &one, sizeof(one)) < 0)
 		errno = 0;
 }
@@ -51,7 +53,7 @@ static int listen_at(struct dib_watch *w, int fd, uint32_t events, uint32_t numb
 	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* With the lock held. An eventfd tells EPOLLOUT at each read, and always once at first. */
+/* The caller has the lock. An eventfd reports EPOLLOUT at each read, and once at first. */
 static void end_endpoint(struct dib_watch *w, unsigned int number)
 {
 	if (w->ended[number] || w->fds[number] < 0)
@@ -61,7 +63,7 @@ static void end_endpoint(struct dib_watch *w, unsigned int number)
 	listen_at(w, w->fds[number], EPOLLOUT | EPOLLET, number);
 }
 
-/* With the lock held. */
+/* The caller has the lock. */
 static void look(struct dib_watch *w)
 {
 	if (w->over || !w->transport->ops->has_ended(w->transport))
@@ -95,7 +97,7 @@ static void *watch(void *argument)
 	return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* The thread takes no signals: they are for the program's own threads. */
 static int start_thread(struct dib_watch *w)
 {
 	sigset_t all, before;
@@ -175,7 +177,7 @@ void dib_watch_ended(struct dib_endpoint *endpoint)
 {
 	struct dib_watch *w;
 
-	/* With a descriptor there is a thread: both came with the card locked. */
+	/* An endpoint with a descriptor has a thread: both were made with the card locked. */
 	if (endpoint->event_fd < 0)
 		return;
 	w = endpoint->card->watch;

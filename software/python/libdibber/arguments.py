@@ -165,11 +165,13 @@ def _array_bytes(name, array):
     array = np.asarray(array)
     if array.dtype.hasobject:
         raise TypeError(
-            f"{name} has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere"
+            f"{name} has Python objects in it (dtype {array.dtype}): their addresses mean nothing "
+            f"elsewhere"
         )
     if not array.flags.c_contiguous:
         raise ValueError(
-            f"{name} is not contiguous: strides {array.strides} for shape {array.shape} of {array.itemsize} bytes each"
+            f"{name} is not contiguous: strides {array.strides} for shape {array.shape} of "
+            f"{array.itemsize} bytes each"
         )
     if array.nbytes == 0:
         return np.empty(0, dtype=np.uint8)
@@ -195,11 +197,13 @@ def contiguous(name, data):
         raise TypeError(f"{name} has no bytes: {type(data).__name__} has no buffer") from None
     if _has_objects(view):
         raise TypeError(
-            f"{name} has Python objects in it (format {view.format!r}): their addresses mean nothing elsewhere"
+            f"{name} has Python objects in it (format {view.format!r}): their addresses mean "
+            f"nothing elsewhere"
         )
     if not view.c_contiguous:
         raise ValueError(
-            f"{name} is not contiguous: strides {view.strides} for shape {view.shape} of {view.itemsize} bytes each"
+            f"{name} is not contiguous: strides {view.strides} for shape {view.shape} of "
+            f"{view.itemsize} bytes each"
         )
     if view.nbytes == 0:
         return np.empty(0, dtype=np.uint8)
@@ -220,7 +224,8 @@ def some_bytes(name, array):
     """Raise ValueError for a NumPy array without bytes: a transfer has at least one."""
     if array.nbytes == 0:
         raise ValueError(
-            f"{name} has no bytes (shape {array.shape}, {array.itemsize} bytes each): a transfer has at least one byte"
+            f"{name} has no bytes (shape {array.shape}, {array.itemsize} bytes each): a transfer "
+            f"has at least one byte"
         )
 
 

@@ -190,7 +190,8 @@ class Completion(ctypes.Structure):
 
     def __repr__(self):
         return (
-            f"<Completion {self.status_name}, tag {self.tag}, node {self.node}, {self.length} bytes, value {self.value:#x}, "
+            f"<Completion {self.status_name}, tag {self.tag}, node {self.node}, {self.length} "
+            f"bytes, value {self.value:#x}, "
             f"cycle {self.cycles}>"
         )
 
@@ -209,7 +210,8 @@ class Event(ctypes.Structure):
 
     def __repr__(self):
         return (
-            f"<Event notice {self.notice}, node {self.node}, {self.length} bytes, key {self.key:#x}, overruns {self.overruns}, "
+            f"<Event notice {self.notice}, node {self.node}, {self.length} bytes, key "
+            f"{self.key:#x}, overruns {self.overruns}, "
             f"cycle {self.cycles}>"
         )
 
@@ -230,7 +232,10 @@ class Clock(ctypes.Structure):
             if self.simulated
             else "the system's time"
         )
-        return f"<Clock {self.now_ps / 1e6:.6f} µs of {kind}, {self.cpu_ps / 1e6:.6f} µs of CPU charged>"
+        return (
+            f"<Clock {self.now_ps / 1e6:.6f} µs of {kind}, {self.cpu_ps / 1e6:.6f} µs of CPU "
+            f"charged>"
+        )
 
 
 class Peer(ctypes.Structure):
@@ -427,7 +432,8 @@ def library():
         path = library_path()
         if path is None:
             raise OSError(
-                "libdibber.so is not built: run 'make -C software/lib', or set LIBDIBBER to its path"
+                "libdibber.so is not built: run 'make -C software/lib', or set LIBDIBBER to its "
+                "path"
             )
         loaded = ctypes.CDLL(path)
         for name, (result, arguments) in _SIGNATURES.items():

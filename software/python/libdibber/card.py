@@ -55,7 +55,7 @@ def routes_to(network, node):
 
 # Cards that are open. They refer to the memory that they can reach, so that none of it goes before
 # they are closed.
-_open_cards = set()
+_open_cards: set["Card"] = set()
 
 CLOSE_SECONDS = 2
 
@@ -179,7 +179,7 @@ class Card(Handle):
         return data.tobytes()
 
     def write_firmware(self, offset, data):
-        """Write the bytes of an object into it: what a program does that finds its memory changed."""
+        """Write the bytes of an object: for tests of a control program whose memory changes."""
         offset, found = whole("offset", offset, kind="firmware offset"), contiguous("data", data)
         self._ask(library().dib_firmware_write, offset, arguments.address(found), len(found))
 
@@ -429,11 +429,13 @@ class Endpoint(Handle):
         """The region that holds an array, if there are several one with the `right`."""
         if not isinstance(array, np.ndarray):
             raise TypeError(
-                f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is needed"
+                f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is "
+                f"needed"
             )
         if array.dtype.hasobject:
             raise TypeError(
-                f"array has Python objects in it (dtype {array.dtype}): their addresses mean nothing elsewhere"
+                f"array has Python objects in it (dtype {array.dtype}): their addresses mean "
+                f"nothing elsewhere"
             )
         arguments.some_bytes("array", array)
         found = [region for region in self.regions if region.holds(array)]

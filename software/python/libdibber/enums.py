@@ -15,7 +15,7 @@ from dibber.interface import description
 
 
 def _made(kind, name, described):
-    """One of Python's enumerations with the names, values and meanings of one of the description's."""
+    """A Python enumeration with the names, values and meanings of one of the description."""
     made = kind(name, [(member, value) for member, value, _ in described.values], module=__name__)
     lines = "\n".join(f"{member:21}: {text}" for member, _, text in described.values)
     made.__doc__ = f"{described.doc[0].upper()}{described.doc[1:]}.\n\n{lines}\n"

@@ -84,7 +84,8 @@ class Mailbox:
         told = contiguous("address", address)
         if len(told) != ctypes.sizeof(MailboxAddress):
             raise ValueError(
-                f"address has {len(told)} bytes; what address() gives has {ctypes.sizeof(MailboxAddress)}"
+                f"address has {len(told)} bytes; what address() gives has "
+                f"{ctypes.sizeof(MailboxAddress)}"
             )
         self._caller.now(
             library().dib_mailbox_connect,

@@ -15,7 +15,10 @@ from libdibber.walk import List, Walk
 
 LEAST, MOST = 12, 30  # log2 of a page's bytes, dib_register_pages()
 
-READ_ONLY = ": rights that let somebody write need memory that may be written. Give rights=Right.LOCAL_READ, or with Right.REMOTE_READ"
+READ_ONLY = (
+    ": rights that let somebody write need memory that may be written. Give "
+    "rights=Right.LOCAL_READ, or with Right.REMOTE_READ"
+)
 
 
 def alloc(length):
@@ -229,7 +232,8 @@ class Indexed(Handle):
         row = owner.walk(array[:1])
         if len(row.levels) > C.LIST_LEVELS:
             raise ValueError(
-                f"a row of this array needs {len(row.levels)} stride levels, {C.LIST_LEVELS} are possible"
+                f"a row of this array needs {len(row.levels)} stride levels, {C.LIST_LEVELS} are "
+                f"possible"
             )
         memory = alloc(max(1, len(places)) * C.LIST_ENTRY_BYTES)
         self.array = array

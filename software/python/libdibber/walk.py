@@ -39,7 +39,7 @@ class Walk:
     block: int
     offset: int = 0
     levels: tuple = ()
-    list: List = None
+    list: List | None = None
 
     @property
     def nest(self):

@@ -28,7 +28,7 @@ def programs():
 
 @pytest.fixture
 def bench(programs):
-    """Run host-model-bench: bench("gen2x4", "write", 8, 1000, **{"pcie.lanes": 2}) gives its JSON."""
+    """bench("gen2x4", "write", 8, 1000, **{"pcie.lanes": 2}): the JSON of host-model-bench."""
 
     def run(profile, kind, size, count, **settings):
         text = lambda v: json.dumps(v) if isinstance(v, (bool, str)) else repr(v)
@@ -97,7 +97,7 @@ class Simulator:
 
 @pytest.fixture
 def simulator(programs, tmp_path_factory):
-    """Start simulators: simulator("--participants", "1", profile="gen2x1"); none survives the test."""
+    """simulator("--participants", "1", profile="gen2x1") starts one, which ends with the test."""
     started = []
 
     def start(*arguments, profile="gen2x4"):

@@ -47,7 +47,7 @@ def words(cable):
 
 
 def encode(byte, k, positive):
-    """SingleEncoder of LiteX as plain Python: symbol with `a` in bit 9, and the disparity after it."""
+    """LiteX' SingleEncoder in plain Python: a symbol with `a` in bit 9, and the new disparity."""
     code5, code3 = byte & 31, byte >> 5
     if k and code5 == 28:
         code6, unbalanced, flip6 = 0b110000, True, True

@@ -324,7 +324,7 @@ def test_a_free_client_is_told_of_in_every_reply(simulator):
 
 def test_the_watchdog_names_who_holds_the_clock(simulator):
     sim = simulator("--participants", 2, "--watchdog", 1)
-    first, second = Client(sim.path(0)), Client(sim.path(1), join=(2,))
+    first, _second = Client(sim.path(0)), Client(sim.path(1), join=(2,))
     first.send_clock("WAIT")
     until = time.monotonic() + 60
     while not sim.error_text() and time.monotonic() < until:

@@ -76,7 +76,7 @@ def test_a_card_alone_that_no_client_drives_takes_no_memory(simulator):
 
 
 def pour(client, message):
-    """Send `message` until the simulator has taken nothing for half a second; bytes that it took."""
+    """Send `message` until the simulator takes nothing for half a second. Returns bytes taken."""
     client.socket.settimeout(0.5)
     taken = 0
     try:

@@ -17,7 +17,7 @@ BUILD = ROOT / "build"
 
 @pytest.fixture(scope="module")
 def guest(request, tmp_path_factory):
-    """What the guest saw, {name: value}, after a boot with one card; and that the card outlived it."""
+    """What the guest saw after a boot with one card: {name: value}. The card outlives it."""
     directory = tmp_path_factory.mktemp("guest")
     machine.build(
         directory / "init", [HERE / "guest.c", HERE / "guest_common.c"], f"-I{BUILD}/generated"

@@ -84,7 +84,7 @@ def test_reader(litepcie_rate, seed, figure, tmp_path, payload, split):
 
 
 def test_reader_limited_by_its_tags(litepcie_rate, seed, figure):
-    """With a latency far beyond what 8 tags cover, the tags' arithmetic takes over from the wire's."""
+    """With a latency far beyond what 8 tags cover, the tags limit the rate, not the wire."""
     result, profile = measure(litepcie_rate, seed, "read", read_latency_ns=20000.0)
     assert arithmetic.reader(profile) == arithmetic.by_tags(profile)
     check(figure, "litepcie-reader-by-tags", result, arithmetic.by_tags(profile))

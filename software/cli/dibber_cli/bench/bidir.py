@@ -58,11 +58,13 @@ def evaluate(profile, seed, results):
         "points": found,
         "worst": worst,
         "findings": [
-            f"{name}: at least {w['percent_of_one_way']} % of one way and {w['percent_of_bound']} % of its bound"
+            f"{name}: at least {w['percent_of_one_way']} % of one way and {w['percent_of_bound']} "
+            f"% of its bound"
             for name, w in worst.items()
         ],
         "notes": [
-            f"{stride.TRANSFERS} transfers of {stride.ELEMENTS * stride.ELEMENT >> 10} KiB under way in each "
+            f"{stride.TRANSFERS} transfers of {stride.ELEMENTS * stride.ELEMENT >> 10} KiB under "
+            f"way in each "
             "direction"
         ],
     }

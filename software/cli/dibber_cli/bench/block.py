@@ -101,11 +101,16 @@ def evaluate(profile, seed, results):
             for name, half in halves.items()
         ],
         "notes": [
-            "N½: half of the series' own peak, on a straight line over log size between two points; that of "
-            f"'put-inline' is of a program that puts up to {C.INLINE_BYTES} bytes inline and others by 'put'",
-            "'sendrecv-restricted': ping-pong, half a round, receives posted first. 'sendrecv-postal': both cards send at "
-            "once, by mailbox; the value is that of one direction, copies out of the ring are in it",
-            f"'put', 'put-inline' and 'get' have {STREAM} commands under way, or as many as {MOST >> 20} MiB have",
+            "N½: half of the series' own peak, on a straight line over log size between two "
+            "points; that of "
+            f"'put-inline' is of a program that puts up to {C.INLINE_BYTES} bytes inline and "
+            f"others by 'put'",
+            "'sendrecv-restricted': ping-pong, half a round, receives posted first. "
+            "'sendrecv-postal': both cards send at "
+            "once, by mailbox; the value is that of one direction, copies out of the ring are in "
+            "it",
+            f"'put', 'put-inline' and 'get' have {STREAM} commands under way, or as many as "
+            f"{MOST >> 20} MiB have",
         ],
     }
 

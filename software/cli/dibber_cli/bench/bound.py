@@ -80,7 +80,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one side costs: bytes of PCIe in each direction, cycles of the card in each direction."""
+    """The cost of one side: bytes of PCIe and cycles of the card, in each direction."""
 
     up: int = 0
     down: int = 0

@@ -33,7 +33,7 @@ def measure(mib=MIB):
         try:
             done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         except FileNotFoundError:
-            raise CommandError(f"there is no {command[0]}", "install a C compiler")
+            raise CommandError(f"there is no {command[0]}", "install a C compiler") from None
         if done.returncode:
             raise CommandError(f"{command[0]}: {done.stderr.strip()}")
     lines = (line.split() for line in done.stdout.splitlines())

@@ -35,15 +35,16 @@ def _points(test, series, quick):
 
 
 def _check(names, arguments):
-    """Raise CommandError, before anything is measured, if these benchmarks cannot run or --out
-    cannot be written.
+    """Check, before anything is measured, that these benchmarks can run and --out can be written.
+
+    Returns the profile, and {name: points}. Raises CommandError.
     """
     from dibber_cli.bench import session
 
-    # A command line that makes no sense is told before what is missing.
-    profile.load(arguments.profile)
-    for name in names:
-        _points(results.module(name), getattr(arguments, "series", ""), arguments.quick)
+    # A mistake in the command line is reported before something that is missing.
+    chosen = profile.load(arguments.profile)
+    series = getattr(arguments, "series", "")
+    points = {name: _points(results.module(name), series, arguments.quick) for name in names}
     out = Path(arguments.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -57,6 +58,7 @@ def _check(names, arguments):
     session.check()
     for name in names:
         getattr(results.module(name), "check", lambda: None)()
+    return chosen, points
 
 
 def _keep(name, error, arguments):
@@ -81,13 +83,11 @@ def _keep(name, error, arguments):
     return f"{len(measured)} points were measured before: {file}"
 
 
-def _run(name, arguments, series=""):
-    """Run one benchmark; returns (its module, the result, files)."""
+def _run(name, arguments, chosen, points, series=""):
+    """Run one benchmark with a profile and points; returns (its module, the result, files)."""
     from dibber_cli.bench import report, session
 
     test = results.module(name)
-    chosen = profile.load(arguments.profile)
-    points = _points(test, series, arguments.quick)
     progress = output.Progress(len(points), shown=not arguments.json)
     command = f"dibber bench {name} --profile {arguments.profile} --seed {arguments.seed}"
     if series:
@@ -119,8 +119,10 @@ def run(arguments):
     """`dibber bench TEST`."""
     from dibber_cli.bench import report
 
-    _check([arguments.test], arguments)
-    test, result, files = _run(arguments.test, arguments, arguments.series)
+    chosen, points = _check([arguments.test], arguments)
+    test, result, files = _run(
+        arguments.test, arguments, chosen, points[arguments.test], arguments.series
+    )
     if arguments.json:
         print(json.dumps(result, indent=2))
     else:
@@ -144,13 +146,13 @@ def run_all(arguments):
     something else."""
     from dibber_cli.bench import page
 
-    _check(TESTS, arguments)
+    chosen, points = _check(TESTS, arguments)
     begin, rows, failed = time.monotonic(), [], []
     for name in TESTS:
         started, used = time.monotonic(), _cpu_seconds()
         row = {"test": name, "points": None, "bytes_wrong": None, "failed": None}
         try:
-            _, result, _ = _run(name, arguments)
+            _, result, _ = _run(name, arguments, chosen, points[name])
             row.update(points=len(result["points"]), bytes_wrong=result["bytes_wrong"])
         except CommandError as error:
             row["failed"] = str(error)
@@ -164,7 +166,8 @@ def run_all(arguments):
         if not arguments.json:
             said = row["failed"] or f"{row['points']} points, {row['bytes_wrong']} bytes wrong"
             print(
-                f"{name:8} {row['wall_seconds']:6.1f} s, of CPU {row['cpu_seconds']:6.1f} s  {said}",
+                f"{name:8} {row['wall_seconds']:6.1f} s, of CPU {row['cpu_seconds']:6.1f} s  "
+                f"{said}",
                 flush=True,
             )
     out = Path(arguments.out)
@@ -187,7 +190,8 @@ def run_all(arguments):
         )
     else:
         print(
-            f"{wall / 60:.1f} minutes, {cpu / 60:.1f} of CPU; written: {', '.join(str(f) for f in files)}"
+            f"{wall / 60:.1f} minutes, {cpu / 60:.1f} of CPU; written: "
+            f"{', '.join(str(f) for f in files)}"
         )
     if failed:
         raise CommandError(f"failed: {', '.join(failed)}")

@@ -1,4 +1,4 @@
-"""`dibber bench compare A B`: what became slower or faster from one folder of results to another."""
+"""`dibber bench compare A B`: what became slower or faster between two folders of results."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -128,6 +128,7 @@ def sentence(result):
     parts = [f"{n} {verdict}" for verdict, n in counts.items() if n]
     wrong = f"; {result['bytes_wrong']} bytes are wrong" if result["bytes_wrong"] else ""
     return (
-        f"{result['compared']} values compared, {result['alike']} alike within {result['tolerance_percent']:g} %"
+        f"{result['compared']} values compared, {result['alike']} alike within "
+        f"{result['tolerance_percent']:g} %"
         f"{''.join(f', {part}' for part in parts)}{wrong}"
     )

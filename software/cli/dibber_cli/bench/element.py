@@ -34,7 +34,7 @@ def peer(times):
 
 
 def alignment(size, strided):
-    """Where memory begins, in bytes after a line: odd for odd sizes, and different on both sides."""
+    """Start of the memory, in bytes after a line: odd for odd sizes, different on both sides."""
     if size % 2 == 0:
         return 0
     return 3 if strided else 1
@@ -92,7 +92,8 @@ def evaluate(profile, seed, results):
         "crossover_bytes": {s: x and round(x, 1) for s, x in crossings.items()},
         "findings": [f"{s}: {_found(x)}" for s, x in crossings.items()],
         "notes": [
-            f"{LENGTH >> 10} KiB a transfer, {MOST} elements at most; {TRANSFERS} transfers under way",
+            f"{LENGTH >> 10} KiB a transfer, {MOST} elements at most; {TRANSFERS} transfers under "
+            f"way",
             "odd sizes begin 1 byte after a dword where contiguous, 3 bytes where strided",
             "packing and unpacking: computed from the profile's table [benchmark], not overlapped",
             *litepcie.NOTES,

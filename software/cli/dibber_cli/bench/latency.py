@@ -127,22 +127,29 @@ def evaluate(profile, seed, results):
     for name in ("fastpath", "mcp"):
         if {name, f"{name}-under-bulk"} <= set(median):
             lines.append(
-                f"{name}: median under bulk {median[f'{name}-under-bulk'] / median[name]:.2f} times idle"
+                f"{name}: median under bulk {median[f'{name}-under-bulk'] / median[name]:.2f} "
+                f"times idle"
             )
     return {
         "points": found,
         "stages_cycles": spent,
         "findings": lines,
         "notes": [
-            f"{WORD} bytes; half of a round, from entry to dib_put_inline to the look at memory that sees the answer; "
-            f"{len(results[0]['answers'][0]['rounds_ps'])} rounds, a look every {LOOK_NS} ns, which is in it",
-            "…-get, …-fetch-add, mcp-put: one at a time, from the call to the poll that took the completion; the other "
+            f"{WORD} bytes; half of a round, from entry to dib_put_inline to the look at memory "
+            f"that sees the answer; "
+            f"{len(results[0]['answers'][0]['rounds_ps'])} rounds, a look every {LOOK_NS} ns, "
+            f"which is in it",
+            "…-get, …-fetch-add, mcp-put: one at a time, from the call to the poll that took the "
+            "completion; the other "
             "program sleeps; control program: the handlers of both cards that it waits for",
             "bulk: both cards keep four puts of 64 KiB under way from another endpoint",
-            "CPU charge: of the calls, a round; a program that looks all the time has no CPU time left",
-            "control program: mean of its handler COMMAND; the rest is the engines, the control program's loop and both packet "
+            "CPU charge: of the calls, a round; a program that looks all the time has no CPU time "
+            "left",
+            "control program: mean of its handler COMMAND; the rest is the engines, the control "
+            "program's loop and both packet "
             "and link layers",
-            "fastpath: no control program takes part; mcp: host register FAST_PATH is 0 on both cards",
+            "fastpath: no control program takes part; mcp: host register FAST_PATH is 0 on both "
+            "cards",
         ],
     }
 

@@ -222,7 +222,8 @@ def _findings(profile, results):
         yield f"{r['point'].x:g} m of cable: {metres:.1f} ± {doubt:.1f} m by the round trip"
     for r in (r for r in results if r["point"].series == "ber"):
         yield (
-            f"bit error rate {r['point'].x:g} of the cable: {r['errors']} errors in {r['bits']:.2g} bits, with 95 % confidence "
+            f"bit error rate {r['point'].x:g} of the cable: {r['errors']} errors in "
+            f"{r['bits']:.2g} bits, with 95 % confidence "
             f"below {cable.upper_bound(r['errors'], r['bits']):.1e}"
         )
 
@@ -237,8 +238,10 @@ def evaluate(profile, seed, results):
             f"with errors: {TOTAL_BER >> 10} KiB",
             f"rate-stop-go: {TOTAL_GAPS >> 10} KiB, each byte with a gap behind it in the target, "
             "whose PCIe cannot keep up",
-            "payload-share: of all words that reach the target's card, flow words and idle ones included",
-            f"errors-found: PRBS31 for {PRBS_NS / 1e6:g} ms in both directions; a symbol that is wrong counts as one bit",
+            "payload-share: of all words that reach the target's card, flow words and idle ones "
+            "included",
+            f"errors-found: PRBS31 for {PRBS_NS / 1e6:g} ms in both directions; a symbol that is "
+            f"wrong counts as one bit",
             "bytes compared: what the last put of each run left",
         ],
     }

@@ -23,7 +23,8 @@ BYTES = 256 * 1024  # of the contiguous transfer
 ADDRESS = 0x100_0000  # where it writes: 3-DW headers
 NO_CABLE = 1e15  # bits a second
 NOTES = (
-    f"LitePCIe's DMA: {WIDTH} bits wide in every profile (at 128 its writer hangs on 8-byte elements); host to card "
+    f"LitePCIe's DMA: {WIDTH} bits wide in every profile (at 128 its writer hangs on 8-byte "
+    f"elements); host to card "
     "or card to host, no cable",
     f"LitePCIe with a descriptor for each of {TABLE} elements: its table is full before it starts",
 )

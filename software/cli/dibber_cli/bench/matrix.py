@@ -25,7 +25,7 @@ OBJECTS = (8192, 2048)  # places on each node, and objects that move …
 OBJECT = 64  # … of so many bytes
 WAYS = ("direct", "packed")
 
-QUICK = {}  # there is nothing to leave out: its points are few
+QUICK: dict[str, object] = {}  # there is nothing to leave out: its points are few
 
 
 def column(rows=COLUMN[0], columns=COLUMN[1]):
@@ -109,9 +109,11 @@ def evaluate(profile, seed, results):
     return {
         "points": [session.evaluate(profile, result, "shape") for result in results],
         "notes": [
-            f"column of {COLUMN[0]} × {COLUMN[1]} doubles; faces of {GRID}³ doubles with a halo of {HALO}; "
+            f"column of {COLUMN[0]} × {COLUMN[1]} doubles; faces of {GRID}³ doubles with a halo "
+            f"of {HALO}; "
             f"transpose of {TRANSPOSE} × {TRANSPOSE}; {TRANSFERS} transfers under way",
-            f"atoms: 3 doubles of {ATOMS[1]} of {ATOMS[0]} by a list, to a row; objects: {OBJECTS[1]} of "
+            f"atoms: 3 doubles of {ATOMS[1]} of {ATOMS[0]} by a list, to a row; objects: "
+            f"{OBJECTS[1]} of "
             f"{OBJECT} bytes, lists on both sides; the bound has the reading of the lists",
             "packing and unpacking: computed from the profile's table [benchmark], not overlapped",
         ],

@@ -48,7 +48,7 @@ def times(begin, end, ways=1):
 
 
 def ping_pong(worker, point, keys):
-    """Restricted: node 0 begins, each answers what it got. The time is half of that of all rounds."""
+    """Restricted: node 0 begins, each answers what it got. The time is half of all rounds."""
     endpoint, size, other = worker.endpoint, point.source.length, 1 - worker.node
     base = point.moved(point.source)[1]
     ended = [0, 0]

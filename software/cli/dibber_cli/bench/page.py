@@ -100,18 +100,25 @@ def _warnings(results):
     """Sentences that a reader must see first."""
     for result in results:
         if result["bytes_wrong"]:
-            yield f"{reports.stem(result)}: {result['bytes_wrong']} bytes are wrong. Its figures mean nothing."
+            yield (
+                f"{reports.stem(result)}: {result['bytes_wrong']} bytes are wrong. Its figures "
+                f"mean nothing."
+            )
         if result.get("quick"):
             yield f"{reports.stem(result)}: a quick run, of fewer points than the benchmark has."
     for part in ("gateware", "firmware", "library"):
         versions = {result["versions"].get(part) for result in results}
         if len(versions) > 1:
-            yield f"Not all results are of the same {part}: {', '.join(sorted(map(str, versions)))}."
+            yield (
+                f"Not all results are of the same {part}: {', '.join(sorted(map(str, versions)))}."
+            )
 
 
 LEGEND = (
-    "Values are in simulated time unless a result says otherwise. The bound is what no card behind this PCIe and this cable "
-    "can pass; limit is what the busiest stage of the cards, which is named, allows. CPU % is the time charged to the "
+    "Values are in simulated time unless a result says otherwise. The bound is what no card "
+    "behind this PCIe and this cable "
+    "can pass; limit is what the busiest stage of the cards, which is named, allows. CPU % is the "
+    "time charged to the "
     "programs. Star: Myrinet, 1998."
 )
 
@@ -120,16 +127,21 @@ LEGEND = (
 
 STYLE = """
 :root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff;
+    max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; }
+h2 { font-size: 1.2rem; margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
 nav a { margin-right: 1rem; white-space: nowrap; }
 figure { margin: 1rem 0; overflow-x: auto; } svg { max-width: 100%; height: auto; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
-th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4; white-space: nowrap; }
+th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4;
+    white-space: nowrap; }
 th { border-bottom: 1px solid #888; } td.text, th.text { text-align: left; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; font-size: 13px; } dt { color: #666; } dd { margin: 0; }
-code { background: #f3f3f3; padding: 0 .2rem; } .warning { background: #fff3cd; padding: .5rem 1rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; font-size: 13px; }
+dt { color: #666; } dd { margin: 0; }
+code { background: #f3f3f3; padding: 0 .2rem; }
+.warning { background: #fff3cd; padding: .5rem 1rem; }
 @media print { h2 { break-before: page; } nav { display: none; } }
 """
 

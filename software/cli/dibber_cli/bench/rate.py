@@ -79,7 +79,8 @@ def evaluate(profile, seed, results):
             f"{name}: {value:.3f} million messages a second at best" for name, value in best.items()
         ],
         "notes": [
-            f"{MANY} messages of {WORD} bytes a point, {FEW} where fewer than {FULL} are under way; from the first call "
+            f"{MANY} messages of {WORD} bytes a point, {FEW} where fewer than {FULL} are under "
+            f"way; from the first call "
             "to the poll that took the last completion",
             "each rings the doorbell; outstanding: of each endpoint",
             "mcp: host register FAST_PATH is 0 on both cards",

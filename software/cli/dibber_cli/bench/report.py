@@ -113,7 +113,8 @@ def remarks(report):
         ),
         *report.get("findings", ()),
         *report.get("notes", ()),
-        f"{report['bytes_compared']} payload and {report['guard_bytes_compared']} guard bytes compared, "
+        f"{report['bytes_compared']} payload and {report['guard_bytes_compared']} guard bytes "
+        f"compared, "
         f"{report['bytes_wrong']} wrong; {report['wall_seconds']} s",
     ]
 
@@ -121,7 +122,8 @@ def remarks(report):
 def show(report, tables):
     """What people see: the tables, what was found besides, and what was compared."""
     print(
-        f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} in simulated time"
+        f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} "
+        f"in simulated time"
     )
     for table in tables:
         print()

@@ -24,7 +24,7 @@ def _read(path):
         raise CommandError(
             f"{path}: {error}",
             "it is not what 'dibber bench' writes: measure again, or take it away",
-        )
+        ) from error
     is_one = isinstance(value, dict) and KEYS <= set(value) and value["test"] in TESTS
     return value if is_one else None
 

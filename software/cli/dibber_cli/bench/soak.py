@@ -131,10 +131,12 @@ def evaluate(profile, seed, results):
         "counted": last["counted"],
         "findings": [*last["trouble"], f"operations: {kinds}", f"on both cards: {seen}"],
         "notes": [
-            "random sizes, strides and alignments, both directions at once; some commands have a mistake, for which "
+            "random sizes, strides and alignments, both directions at once; some commands have a "
+            "mistake, for which "
             "they must fail",
             f"bit error rate {BER:g}; the cable is out for {OUT_US} µs once in every {EVERY_US} µs",
-            "values: payload of both directions; transfers are small and few are under way: no measure of the card's "
+            "values: payload of both directions; transfers are small and few are under way: no "
+            "measure of the card's "
             "speed",
             "every byte of both memories is compared after each round of 80 transfers",
         ],

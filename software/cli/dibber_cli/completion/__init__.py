@@ -1,4 +1,4 @@
-"""`dibber completion SHELL`: a script that completes the command line, made from the parser itself."""
+"""`dibber completion SHELL`: a script that completes the command line, made from its parser."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -44,7 +44,8 @@ def bash(places):
     steps, takes = _walk_cases(places)
     lines = [
         HEAD + "_dibber() {",
-        "\tlocal current=${COMP_WORDS[COMP_CWORD]} place=dibber count=0 waits= word words= kind= i before=",
+        "\tlocal current=${COMP_WORDS[COMP_CWORD]} place=dibber count=0 waits= word words= kind= "
+        "i before=",
         "\t# Bash takes ':' and '=' for words of their own: what stands around them is one.",
         "\tfor ((i = 1; i < COMP_CWORD; i++)); do",
         "\t\tword=${COMP_WORDS[i]}",
@@ -78,9 +79,11 @@ def bash(places):
         f'\t\tfor word in {SOCKETS}; do [[ -S $word && -O $word ]] && words+=" sim:$word"; done',
         "\tfi",
         "\tCOMPREPLY=()",
-        "\tif [[ $kind == uris && ( $before == : || ${COMP_WORDS[COMP_CWORD]} == : ) ]]; then words=${words//sim:/}; fi",
+        "\tif [[ $kind == uris && ( $before == : || ${COMP_WORDS[COMP_CWORD]} == : ) ]]; then "
+        "words=${words//sim:/}; fi",
         '\twhile IFS= read -r word; do COMPREPLY+=("$word"); done < <(',
-        '\t\t[[ $words ]] && compgen -W "$words" -- "$current"; [[ $kind == files ]] && compgen -f -- "$current")',
+        '\t\t[[ $words ]] && compgen -W "$words" -- "$current"; [[ $kind == files ]] && compgen '
+        '-f -- "$current")',
         "}",
         "complete -o filenames -F _dibber dibber",
         "",
@@ -125,7 +128,8 @@ def zsh(places):
         )
     lines += [
         "\tesac",
-        f'\tif [[ $kind == uris ]]; then for word in {SOCKETS}(NU); do found+=("sim:$word"); done; fi',
+        f'\tif [[ $kind == uris ]]; then for word in {SOCKETS}(NU); do found+=("sim:$word"); '
+        f"done; fi",
         "\tif [[ -z $waits ]]; then",
         "\t\t(( ${#named} )) && _describe command named",
         "\t\t_describe option options",
@@ -181,7 +185,8 @@ def fish(places):
                 f"-l {n[2:]}" if n.startswith("--") else f"-s {n[1:]}" for n in o.names
             )
             lines.append(
-                f"{at} {names} -d {_quoted(o.text)} {_fish_value(o.value, True) if o.value else ''}".rstrip()
+                f"{at} {names} -d {_quoted(o.text)} "
+                f"{_fish_value(o.value, True) if o.value else ''}".rstrip()
             )
         for value in p.positionals:
             if words := _fish_value(value, False):

@@ -63,7 +63,8 @@ def flash(arguments):
     tools.flash(board, file, arguments.golden, arguments.show)
     if not arguments.show and board.golden is not None:
         print(
-            f"{board.name}: {file.name} is the {'golden' if arguments.golden else 'user'} image at {board.room(arguments.golden)[0]:#x}"
+            f"{board.name}: {file.name} is the {'golden' if arguments.golden else 'user'} image "
+            f"at {board.room(arguments.golden)[0]:#x}"
         )
     return 0
 
@@ -74,8 +75,10 @@ def add_to(sub, command):
         sub,
         "flash",
         flash,
-        "Write a bitstream to the flash of a board: over JTAG (openFPGALoader), or, with a URI, through its own card while that "
-        "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls back, is left alone unless "
+        "Write a bitstream to the flash of a board: over JTAG (openFPGALoader), or, with a URI, "
+        "through its own card while that "
+        "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls "
+        "back, is left alone unless "
         "--golden says otherwise.",
         [
             "dibber flash out/bitstream/ecpix5",

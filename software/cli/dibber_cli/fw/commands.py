@@ -53,7 +53,8 @@ def _show(arguments, rates):
     if not arguments.once and sys.stdout.isatty():
         print("\x1b[H\x1b[2J", end="")
     print(
-        f"{arguments.uri}: {rates['state']}, over {1e3 * rates['seconds']:.3g} ms of the card's time"
+        f"{arguments.uri}: {rates['state']}, over {1e3 * rates['seconds']:.3g} ms of the card's "
+        f"time"
     )
     for table in top.tables(rates):
         print()
@@ -99,7 +100,8 @@ def fw_coredump(arguments):
         else "memory, and no registers, for it did not leave them"
     )
     print(
-        f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.elf(size)} {arguments.file}"
+        f"written: {arguments.file} ({registers}). See it: gdb-multiarch {paths.elf(size)} "
+        f"{arguments.file}"
     )
     return 0
 

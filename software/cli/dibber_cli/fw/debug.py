@@ -19,7 +19,8 @@ def gdb_command(elf, socket, log="/dev/null"):
     openocd = [
         "openocd",
         "-c",
-        f"set SOCKET {socket}; gdb_port pipe; tcl_port disabled; telnet_port disabled; log_output {log}",
+        f"set SOCKET {socket}; gdb_port pipe; tcl_port disabled; telnet_port disabled; log_output "
+        f"{log}",
         "-f",
         str(OPENOCD / "sim.cfg"),
     ]

@@ -55,7 +55,8 @@ class Shared:
         shared = cls(card.read_firmware, card.sram_bytes)
         if not has_stopped(card.read_register("MCP_STATE")) and not shared.is_known():
             raise CommandError(
-                "no control program of this interface has begun in this card since it was powered up",
+                "no control program of this interface has begun in this card since it was powered "
+                "up",
                 "load one: 'dibber fw load build/firmware/mcp.dibfw URI'",
             )
         return shared

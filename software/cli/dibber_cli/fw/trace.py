@@ -100,9 +100,9 @@ def _fields(name, value):
             texts.append(STATUS.name_of(part))
         else:
             texts.append(
-                {"tag": tag, "flow": flow}.get(field.name, lambda part: f"{field.name} {part}")(
-                    part
-                )
+                {"tag": tag, "flow": flow}.get(
+                    field.name, lambda part, name=field.name: f"{name} {part}"
+                )(part)
             )
     return ", ".join(texts)
 
@@ -128,4 +128,7 @@ def line(entry, before, clock_hz):
         if before is None
         else f"+{(entry['cycles'] - before['cycles']) % MODULO * 1e6 / clock_hz:.2f} µs"
     )
-    return f"{entry['cycles']:>10}  {gap:>14}  {entry['handler']:<9}  {entry['event']:<11}  {entry['text']}".rstrip()
+    return (
+        f"{entry['cycles']:>10}  {gap:>14}  {entry['handler']:<9}  {entry['event']:<11}  "
+        f"{entry['text']}"
+    ).rstrip()

@@ -56,9 +56,15 @@ def sentence(state, trap):
             if trap["cause"] in WITH_VALUE
             else ""
         )
-        return f"stopped by {cause_of(trap)[0]}{value}, pc {trap['pc']:#x}, ra {trap['x'][1]:#x}, sp {trap['x'][2]:#x}"
+        return (
+            f"stopped by {cause_of(trap)[0]}{value}, pc {trap['pc']:#x}, ra {trap['x'][1]:#x}, "
+            f"sp {trap['x'][2]:#x}"
+        )
     if state == MCP_STATE.BUS_MASTER:
-        return "halted, because the host has not let the card reach its memory (PCI Command, Bus Master Enable)"
+        return (
+            "halted, because the host has not let the card reach its memory (PCI Command, Bus "
+            "Master Enable)"
+        )
     if has_stopped(state):
         return "stopped by the watchdog: it hung, and did not even come to its trap handler"
     if state == MCP_STATE.RESET:

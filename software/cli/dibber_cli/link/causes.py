@@ -15,15 +15,18 @@ CAUSES = (
     ),
     (
         "slack_overflow",
-        "card {card} dropped {n} packets because its slack buffer was full: {length}is longer than STOP and GO reach",
+        "card {card} dropped {n} packets because its slack buffer was full: {length}is longer "
+        "than STOP and GO reach",
     ),
     (
         "code_errors",
-        "card {card} received {n} symbols that are no 8b/10b code: look at the cable and the transceivers",
+        "card {card} received {n} symbols that are no 8b/10b code: look at the cable and the "
+        "transceivers",
     ),
     (
         "disparity_errors",
-        "card {card} received {n} symbols of wrong disparity: look at the cable and the transceivers",
+        "card {card} received {n} symbols of wrong disparity: look at the cable and the "
+        "transceivers",
     ),
     (
         "header_crc_error",
@@ -31,7 +34,8 @@ CAUSES = (
     ),
     (
         "payload_crc_error",
-        "card {card} cut {n} packets short by the CRC of their payload: bits were changed on the way",
+        "card {card} cut {n} packets short by the CRC of their payload: bits were changed on the "
+        "way",
     ),
     (
         "packet_truncated",
@@ -39,7 +43,8 @@ CAUSES = (
     ),
     (
         "packet_misrouted",
-        "card {card} dropped {n} packets with a route for switches: a route is entered, and there is no switch",
+        "card {card} dropped {n} packets with a route for switches: a route is entered, and there "
+        "is no switch",
     ),
     (
         "packet_wrong_node",
@@ -95,10 +100,12 @@ def sentences(changes, metres=None):
         )
     elif gaps:
         found.append(
-            f"{gaps} packets came behind one that was missing, and no counter tells why: on the way packets were lost whole"
+            f"{gaps} packets came behind one that was missing, and no counter tells why: on the "
+            f"way packets were lost whole"
         )
     elif doubles and not found:
         found.append(
-            f"{doubles} packets came twice, though none was missing: acknowledgements were lost or late"
+            f"{doubles} packets came twice, though none was missing: acknowledgements were lost "
+            f"or late"
         )
     return found

@@ -147,7 +147,8 @@ def add_to(sub, command, add_profile):
         (
             "test",
             link_test,
-            "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the control program. "
+            "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the "
+            "control program. "
             "Of a link tester, which has none: all but rate and loss.",
         ),
     ):
@@ -185,8 +186,10 @@ def add_to(sub, command, add_profile):
             action="append",
             default=[],
             metavar="KIND[:T0:T1[:DIRECTION]]",
-            help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; from T0 to T1, in µs of "
-            "simulated time since the run began (loading the control program takes some 1000 of them); direction 0: from the "
+            help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, "
+            "loopback; from T0 to T1, in µs of "
+            "simulated time since the run began (loading the control program takes some 1000 of "
+            "them); direction 0: from the "
             "first card, 1: from the second; without it both",
         )
         if name == "prbs":
@@ -196,8 +199,10 @@ def add_to(sub, command, add_profile):
             p.add_argument(
                 "--loopback",
                 choices=["near", "phy", "far"],
-                help="near: each card hears itself in front of its transceiver; phy: through its transceiver and not the "
-                "cable; far: the first through the cable and the second, which sends back what it hears",
+                help="near: each card hears itself in front of its transceiver; phy: through its "
+                "transceiver and not the "
+                "cable; far: the first through the cable and the second, which sends back what it "
+                "hears",
             )
         else:
             p.add_argument(

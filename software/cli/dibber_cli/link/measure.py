@@ -8,7 +8,7 @@ import math
 import tomllib
 
 import libdibber
-from dibber.interface.description import HOST, PRBS, RIGHT, STATUS, C
+from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
 
 from dibber_cli.link import status
 
@@ -123,7 +123,7 @@ def transceiver_delay(side):
 
 
 def prbs_alone(side, loopback, sequence, nanoseconds):
-    """As prbs_result(), of a card that hears itself: `loopback` is near or phy. None: it does not."""
+    """As prbs_result(), for a card in loopback, near or phy. Returns None without an answer."""
     if loopback == "phy" and not hears_itself(side):
         side.card.write_register("LINK_CONTROL", 0)
         return None

@@ -64,7 +64,10 @@ class Tester:
             return ""
         bad = [n for n, e in enumerate(found) if not e["locked"] or e["errors"]]
         if not bad:
-            return " Inside its transceiver each card hears itself without error: look at the cable and its plugs."
+            return (
+                " Inside its transceiver each card hears itself without error: look at the "
+                "cable and its plugs."
+            )
         return "".join(
             f" Card {n} does not hear even itself without error: look at its transceiver."
             for n in bad
@@ -145,10 +148,13 @@ class Tester:
             self.say(name)
             _, key = self.ends.both(lambda side: None, measure.offer)
             (rate, bad), _ = self.ends.both(
-                lambda side: measure.send(side, key, total, block), lambda side: None
+                lambda side, key=key, total=total, block=block: measure.send(
+                    side, key, total, block
+                ),
+                lambda side: None,
             )
             _, wrong = self.ends.both(
-                lambda side: None, lambda side: measure.wrong_bytes(side, block)
+                lambda side: None, lambda side, block=block: measure.wrong_bytes(side, block)
             )
             rates.append({"mb_per_s": round(rate, 1), "failed": bad, "bytes_wrong": wrong})
         after = self.ends.both(measure.counters)
@@ -193,15 +199,18 @@ class Tester:
                 max(e["rate_below"] for e in r["bit_errors"]),
             )
             r["verdict"] = (
-                f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below {below:.1e} with 95 % confidence)"
+                f"Good: {r['metres'][0]:g} m, no bit error in {bits:.2g} bits (rate below "
+                f"{below:.1e} with 95 % confidence)"
             )
             if self.ends.testers:
                 r["verdict"] += (
-                    ". A link tester carries no packets: their rate and loss are the whole card's to tell."
+                    ". A link tester carries no packets: their rate and loss are the whole card's "
+                    "to tell."
                 )
             else:
                 r["verdict"] += (
-                    f", {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under STOP/GO, "
+                    f", {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under "
+                    f"STOP/GO, "
                     f"0 of {r['packets_sent']} packets lost."
                 )
 
@@ -250,7 +259,8 @@ def rows(result):
             found.append(
                 (
                     f"PRBS31 at card {n}",
-                    f"{e['errors']} errors in {e['bits']:.2g} bits, rate below {e['rate_below']:.1e}"
+                    f"{e['errors']} errors in {e['bits']:.2g} bits, rate below "
+                    f"{e['rate_below']:.1e}"
                     if e["locked"]
                     else "not found",
                 )
@@ -260,7 +270,8 @@ def rows(result):
         found.append(
             (
                 "under STOP/GO",
-                f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet waited "
+                f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet "
+                f"waited "
                 f"{result['stopped_ns'] / 1000:.0f} µs in all",
             )
         )

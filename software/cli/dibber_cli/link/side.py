@@ -1,4 +1,4 @@
-"""The two ends of a cable, each driven by a thread of its own, as the simulator's clock asks for."""
+"""The two ends of a cable. Each has its own thread, because the simulator's clock needs it."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -122,7 +122,9 @@ class Ends:
             ):
                 ready.result()
         except concurrent.futures.TimeoutError:
-            raise CommandError(f"a card's control program was not ready after {START_SECONDS} s")
+            raise CommandError(
+                f"a card's control program was not ready after {START_SECONDS} s"
+            ) from None
         self.testers = any(side.tester for side in self.sides)
         if not self.testers:
             for side in self.sides:

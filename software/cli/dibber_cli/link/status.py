@@ -8,7 +8,8 @@ from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
 ADVICE = {
     "NO_SIGNAL": "no signal: is the cable plugged in, is the other card on?",
     "NO_COMMA": "symbols without comma: what is at the other end is no Dibber card",
-    "WRONG_RATE": "most symbols are no code: the other end has another rate, or the cable is broken",
+    "WRONG_RATE": "most symbols are no code: the other end has another rate, or the cable is "
+    "broken",
     "POLARITY": "the pair is inverted: exchange its two wires, or invert it in the transceiver",
     "NOT_HEARD": "the other end does not hear this one: the pair that leaves here, or its receiver",
     "SILENCE": "the other end fell silent",

@@ -86,7 +86,10 @@ def link(self):
         if trip is None:
             raise Wrong("up, and the other end does not answer a ping")
         self.cable = "direct"
-        return f"direct: up after {nanoseconds / 1000:.0f} µs, the other end is {found['peer']:04x}, round trip {trip:.0f} ns"
+        return (
+            f"direct: up after {nanoseconds / 1000:.0f} µs, the other end is "
+            f"{found['peer']:04x}, round trip {trip:.0f} ns"
+        )
     self.cable = CABLES.get(found["reason"], "wrong")
     if self.cable == "wrong" or self.meeting:
         raise Wrong(status.sentence(found))

@@ -141,12 +141,13 @@ def verdict(cards):
 
 
 def add_to(sub, command, add_profile):
-    """Add `selftest` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
+    """Add `selftest` to the command line. `command` and `add_profile` are dibber_cli.main's."""
     p = command(
         sub,
         "selftest",
         selftest,
-        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. Nobody else may use it.",
+        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. "
+        "Nobody else may use it.",
         [
             "dibber selftest sim:/run/user/1000/dibber-1000/card0.sock",
             "dibber selftest URI0 URI1",
@@ -167,5 +168,6 @@ def add_to(sub, command, add_profile):
         action="append",
         default=[],
         metavar="KIND[:T0:T1[:DIRECTION]]",
-        help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; times in µs",
+        help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; "
+        "times in µs",
     )

@@ -85,7 +85,8 @@ def _compare(name, found, wanted):
     if len(wrong):
         first = int(wrong[0])
         raise Wrong(
-            f"{name}: {len(wrong)} bytes wrong, the first at {first}: {found[first]:02x}, not {wanted[first]:02x}; "
+            f"{name}: {len(wrong)} bytes wrong, the first at {first}: {found[first]:02x}, not "
+            f"{wanted[first]:02x}; "
             f"bits {int(np.bitwise_or.reduce(found[wrong] ^ wanted[wrong])):02x} differ"
         )
 
@@ -123,7 +124,10 @@ def deposits(self):
             compared += (SPARSE + 1) * size
         compared += _small(self, target, theirs["target"])
         self.meet()  # nobody takes memory away that the other one still reads
-    return f"{len(CONTENTS)} patterns in {len(shapes(0, 0))} shapes, gets, inline puts, atomics: {compared} bytes right"
+    return (
+        f"{len(CONTENTS)} patterns in {len(shapes(0, 0))} shapes, gets, inline puts, atomics: "
+        f"{compared} bytes right"
+    )
 
 
 def _small(self, target, key):

@@ -51,7 +51,7 @@ class Meeting:
             other = self.values[1 - node]
             self.barrier.wait(MEET_SECONDS)  # only then may the next value replace this one
         except threading.BrokenBarrierError:
-            raise Impossible("the other card does not get so far")
+            raise Impossible("the other card does not get so far") from None
         return other
 
     def leave(self):

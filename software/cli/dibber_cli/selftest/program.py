@@ -72,7 +72,8 @@ def queues(self):
                 or completion.cycles < cycles
             ):
                 raise Wrong(
-                    f"completion {got} has tag {completion.tag}, status {STATUS.name_of(completion.status)}, "
+                    f"completion {got} has tag {completion.tag}, status "
+                    f"{STATUS.name_of(completion.status)}, "
                     f"cycle {completion.cycles} after {cycles}"
                 )
             got, cycles = got + 1, completion.cycles

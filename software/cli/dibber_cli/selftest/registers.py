@@ -52,7 +52,8 @@ def identity(self):
     if not 10e6 <= self.clock_hz <= 1e9:
         raise Wrong(f"a clock of {self.clock_hz} Hz cannot be")
     return (
-        f"interface {INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xFFFF}, gateware {info['build']:08x}, "
+        f"interface {INTERFACE.version_word >> 16}.{INTERFACE.version_word & 0xFFFF}, gateware "
+        f"{info['build']:08x}, "
         f"{info['data_width']} bits at {self.clock_hz / 1e6:g} MHz"
     )
 

@@ -134,7 +134,7 @@ class Round(Mistakes):
         return last
 
     def _void(self, side, last):
-        """What `last` wrote is written again: nobody may look for it any more when it is announced."""
+        """Write again what `last` wrote. After the notice nobody may check the former bytes."""
         last.digest = ()
         value = last.options.get("notice")
         if value in self.notices[1 - side]:
@@ -277,7 +277,7 @@ class Round(Mistakes):
         )
 
     def _add(self, side, endpoint):
-        """To the counter that everybody adds to: each value before is of its own, the sum is exact."""
+        """Add to the common counter: each former value is unique, and the sum is exact."""
         operand, shape = self.choice.getrandbits(64), Shape(8, COUNTER)
         self.memory.atomic(1 - side, COUNTER, OPCODE.FETCH_ADD, 8, operand, 0, 0)
         self.added[1 - side][len(self.commands[side])] = operand

@@ -183,7 +183,8 @@ class Soak:
             return
         place = int(wrong[0])
         self.trouble.append(
-            f"round {self.number}, card {node}: {len(wrong)} bytes wrong, places {place} to {wrong[-1]}"
+            f"round {self.number}, card {node}: {len(wrong)} bytes wrong, places {place} to "
+            f"{wrong[-1]}"
         )
         owners = owner_of(todo.commands, node, place)
         self.trouble += [
