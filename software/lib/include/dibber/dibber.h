@@ -995,6 +995,10 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
  * has one time, that of the last answer from the simulator: what a put or a poll is charged for one card delays the calls for
  * the other card from the next call on that waits for an answer, as dib_wait() does. While it is in a call for one
  * participant, or has left the clock with one, its other participants do not hold time either.
+ *
+ * Another thread may take the place of the one that opened the cards: with its first such call for one of them it takes over
+ * the other ones too. If several threads drive a card each, each opens its own card, or an endpoint with own_clock. Otherwise
+ * time may go on before all of them have made their first call, and the run does not repeat.
  */
 
 /**
