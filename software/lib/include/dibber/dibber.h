@@ -48,6 +48,7 @@
  *	A status without REMOTE is about this node's side, one with REMOTE about the other's: for a put BOUNDS is about the
  *	source and REMOTE_BOUNDS about the target; for a get, and a receive, it is the other way round.
  *	A key of another endpoint's region is NOT_OWNER for the source of a put or send, and for the target of a get or receive.
+ *	BAD_ARGUMENT and IN_USE answer the library's own commands; a call that gets one returns COMMAND. REWOUND never comes.
  *
  * Handles
  *	Cards, endpoints, regions and mailboxes are handles. Each is closed once, by the thread that opened it or one that
@@ -536,6 +537,10 @@ struct dib_delivery {
  * has handed all of it to its host, in front of whatever it writes after that. A program over there that wants to read it waits for a
  * notice, which comes behind the data; a completion here may be seen before the last writes have arrived in its memory.
  *
+ * A notice to an endpoint that is closed, or that the other card does not have, is lost. The bytes arrive and the completion
+ * is OK all the same. A notice that finds its event queue full is lost, too; `overruns` of the next event counts these. The
+ * other card counts both in its counter EVENTS_LOST, which dib_card_info() and `dibber info` show.
+ *
  * Errors: ARGUMENT (length 0, an unknown flag, or an endpoint that no card has), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
 int dib_put(struct dib_endpoint *endpoint, const struct dib_delivery *delivery,
@@ -724,7 +729,8 @@ struct dib_atomic {
  *
  * `value` of the completion is what was there before.
  *
- * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once.
+ * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once. An operand that
+ * is not naturally aligned in that memory ends it with REMOTE_ALIGNMENT.
  *
  * Errors: ARGUMENT (no such operation or size, an operand that does not fit, or an unknown flag), AGAIN, CLOSED, HALTED, LOST, FORKED.
  */
