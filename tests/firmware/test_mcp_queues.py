@@ -145,6 +145,7 @@ def test_a_notice_becomes_an_event_and_interrupts_when_asked(card):
     )
 
 
+@pytest.mark.fault
 def test_events_lost_to_a_full_queue_are_counted_in_the_entries_after_them():
     card = Card()
     assert card.open(1, eq_entries=2) == 0
@@ -161,6 +162,7 @@ def test_events_lost_to_a_full_queue_are_counted_in_the_entries_after_them():
     assert (entry.cookie, entry.overruns, entry.phase) == (9, 3, 0)
 
 
+@pytest.mark.fault
 def test_a_notice_for_an_endpoint_that_is_not_there_is_counted(card):
     for endpoint in (0, 2, C.ENDPOINTS, 255):
         card.arrive(node=1, endpoint=endpoint, value=1)

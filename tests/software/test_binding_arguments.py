@@ -5,9 +5,13 @@ what it seems.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import array
+import ast
 import ctypes
 import inspect
 import mmap
+import pathlib
+import re
+import textwrap
 
 import libdibber
 import numpy as np
@@ -17,6 +21,8 @@ from libdibber import Card, Endpoint, Flag, List, Mailbox, Opcode, Right, Status
 from libdibber.binding import Clock, Completion, Event, Network
 
 pytestmark = pytest.mark.fault
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 U8, U16, U32, U64 = ((0, (1 << bits) - 1) for bits in (8, 16, 32, 64))
 S64 = (-(1 << 63), (1 << 63) - 1)
@@ -634,3 +640,27 @@ def test_completions_events_and_clocks_say_what_they_hold():
     assert "2.5" in repr(Clock(now_ps=2_500_000, simulated=1)) and "simulated" in repr(
         Clock(simulated=1)
     )
+
+
+def test_the_header_and_so_the_man_pages_have_every_right_flag_and_status():
+    header = (ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h").read_text()
+    header = re.sub(r"\s*\n \*\s*", " ", header)
+    for kind in (RIGHT, FLAG, STATUS):
+        for name, _, _ in kind.values:
+            assert re.search(rf"\b(DIBBER_{kind.name.upper()}_)?{name}\b", header), name
+    calls = [
+        text for text in header.split("/**") if re.search(r"int dib_register(_pages)?\(", text)
+    ]
+    for call in calls:
+        assert all(f"DIBBER_RIGHT_{name} ({value}," in call for name, value, _ in RIGHT.values)
+    assert len(calls) == 2
+
+
+def test_the_example_at_the_head_of_the_package_is_python():
+    lines = [line for line in libdibber.__doc__.splitlines() if line.startswith("    ")]
+    names = {
+        node.attr
+        for node in ast.walk(ast.parse(textwrap.dedent("\n".join(lines))))
+        if isinstance(node, ast.Attribute)
+    }
+    assert {"register", "put_array", "indexed", "wait", "poll"} <= names

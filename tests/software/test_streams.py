@@ -376,6 +376,39 @@ def test_signals_that_the_caller_ignores_stay_ignored(start):
     assert program.returncode == 0 and _leftovers(temporary) == []
 
 
+# A signal comes at the call of stdout's code that the argument counts, before or after it. The
+# profiler is called where Python handles signals, and also at `return`, where Python does not.
+AT_A_CALL = """
+import os, signal, sys
+from dibber_cli import streams
+from dibber_cli.pipe import quiet
+left = int(sys.argv[1])
+def count(frame, event, _):
+    global left
+    if event != "return" and frame.f_code.co_filename == streams.__file__:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGHUP)
+def main():
+    sys.setprofile(count)
+    print("ready", flush=True)
+    sys.setprofile(None)
+    print("came to its end")
+sys.exit(quiet(main))
+"""
+
+
+def test_a_signal_at_any_call_while_printing_prints_nothing_twice_and_ends_the_program():
+    for call in range(1, 1000):
+        ended = subprocess.run(
+            [sys.executable, "-c", AT_A_CALL, str(call)], capture_output=True, text=True
+        )
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == 129 and "ready\n".startswith(ended.stdout), (call, ended.stdout)
+    assert ended.stdout == "ready\ncame to its end\n" and call > 10
+
+
 def test_a_terminal_that_is_gone_does_not_change_the_code_of_its_signal():
     """What is printed stays in a buffer, and cannot be written at the end."""
     text = (

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -43,9 +44,8 @@ def put(ends, regions, source, **how):
     return done.status
 
 
-def to_and_fro(pair):
+def to_and_fro(cards, ends, regions):
     """Puts with notices in both directions; returns the time of both cards after each."""
-    cards, ends, regions = opened(pair)
     log = []
     for n in range(10):
         source, target = n & 1, ~n & 1
@@ -56,16 +56,52 @@ def to_and_fro(pair):
         assert (regions[target].memory == n + 1).all()
         log.append([end.clock().now_ps for end in ends])
         time.sleep(0.003 * (n % 3))
-    for card in cards:
-        card.close()
     return log
 
 
-def test_one_thread_drives_both_cards_and_the_run_repeats_to_the_picosecond():
+def close(cards):
+    for card in cards:
+        card.close()
+
+
+@pytest.fixture
+def thread():
+    """Runs calls in one thread which is not the main thread. A test ends also when one hangs."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        yield lambda function, *arguments: pool.submit(function, *arguments).result(timeout=300)
+
+
+def here(function, *arguments):
+    return function(*arguments)
+
+
+@pytest.mark.parametrize("opens", ["main thread", "other thread"])
+@pytest.mark.parametrize("drives", ["main thread", "other thread"])
+@pytest.mark.parametrize("closes", ["main thread", "other thread"])
+def test_a_thread_drives_both_cards_whatever_thread_opens_and_closes_them(
+    thread, opens, drives, closes
+):
+    by = {"main thread": here, "other thread": thread}
     with Pair(profile.load("gen2x4"), participants=1) as pair:
-        first = to_and_fro(pair)
+        handles = by[opens](opened, pair)
+        first = by[drives](to_and_fro, *handles)
+        again = by[opens](to_and_fro, *handles)
+        by[closes](close, handles[0])
+    times = [time_ for pair_ in first + again for time_ in pair_]
+    assert times == sorted(times), "time has gone on and not back"
+
+
+@pytest.mark.parametrize("drives", ["main thread", "other thread"])
+def test_one_thread_drives_both_cards_and_the_run_repeats_to_the_picosecond(thread, drives):
+    run = thread if drives == "other thread" else here
     with Pair(profile.load("gen2x4"), participants=1) as pair:
-        assert to_and_fro(pair) == first
+        handles = opened(pair)
+        first = run(to_and_fro, *handles)
+        close(handles[0])
+    with Pair(profile.load("gen2x4"), participants=1) as pair:
+        handles = opened(pair)
+        assert run(to_and_fro, *handles) == first
+        close(handles[0])
     times = [time_ for pair_ in first for time_ in pair_]
     assert times == sorted(times), "a thread has one time"
 

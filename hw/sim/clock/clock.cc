@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace dibber {
 
@@ -44,7 +45,7 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
     if (request.op != DIBBER_CLOCK_OP_NOW && p.state != (enters ? State::left : State::runs))
         return refuse(EBUSY);
     if (request.thread)
-        p.thread = request.thread;
+        give_to(request.thread, key);
     catch_up(p, request.thread != 0);
     if (request.thread)
         p.answered = p.time;
@@ -96,6 +97,22 @@ void Clock::join(const Key& key, uint64_t thread, const Reply& reply)
     if (!started_)
         start_ = now_; /* time stands: the run will start here */
     answer(p, reply);
+}
+
+/* A participant in a call is evidently driven by its thread, so it does not follow. */
+void Clock::give_to(uint64_t thread, const Key& key)
+{
+    Participant& p = participants_.at(key);
+    uint64_t former = std::exchange(p.thread, thread);
+    bool followed = std::exchange(p.follows, false);
+    if (former == thread || former == 0 || key.second != 0)
+        return;
+    for (auto& [other_key, other] : participants_)
+        if (other.thread == former && other_key.second == 0 && other.state == State::runs &&
+            (other.follows || !followed)) {
+            other.thread = thread;
+            other.follows = true;
+        }
 }
 
 /* Whether the thread of a participant is in one of these states with another of its participants.

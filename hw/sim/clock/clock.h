@@ -11,6 +11,12 @@
  * of two sockets.) A thread is in one call at a time. Therefore its other participants do not hold
  * time while one of them waits, reads, has left or comes back. A participant belongs to the thread
  * that made the last request for it.
+ *
+ * A thread that makes a request for the card of another thread takes that thread's place: the other
+ * thread's cards follow. (Otherwise a program that opens two cards in one thread and drives them in
+ * another one would never see time go on.) A card that follows goes back alone when another thread
+ * makes a request for it. A card is its participant 0; the others have one thread each (own_clock)
+ * and follow nobody.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -83,10 +89,11 @@ private:
 
     struct Participant {
         State state = State::runs;
-        uint64_t thread = 0; /* whose last request it was; 0 is not known */
-        Time time = 0;       /* its own */
-        Time answered = 0;   /* the same when a request of its thread was answered last */
-        Time cpu = 0;        /* charged so far */
+        uint64_t thread = 0;  /* whose last request it was; 0 is not known */
+        bool follows = false; /* `thread` has made no request for it, but for another card */
+        Time time = 0;        /* its own */
+        Time answered = 0;    /* the same when a request of its thread was answered last */
+        Time cpu = 0;         /* charged so far */
         uint64_t watch = 0, length = 0;
         Time wake_at = never;
         bool woken = false;
@@ -95,6 +102,7 @@ private:
     using Key = std::pair<unsigned, unsigned>; /* card, endpoint */
 
     void join(const Key& key, uint64_t thread, const Reply& reply);
+    void give_to(uint64_t thread, const Key& key);
     void wait(Participant& p, const dibber_clock_request& request, Reply reply);
     void answer(const Participant& p, const Reply& reply, uint32_t error = 0,
                 bool woken = false) const;

@@ -69,28 +69,66 @@ codecs.register_error(HANDLER, plain)
 class _Raw(io.FileIO):
     """A stream that waits while a descriptor that does not block takes nothing.
 
+    Python handles a signal after any call. If the handler raises an exception between the system's
+    write() and the end of our write(), the buffer above takes the bytes for not written and writes
+    them again. So our write() keeps such an exception, and raise_late() raises it when the buffer
+    knows what was written.
+
     lenient : what cannot be written is dropped
     """
 
     def __init__(self, descriptor, lenient):
         super().__init__(descriptor, "w", closefd=False)
         self._lenient = lenient
+        self._late = None
 
     def write(self, data):
-        while True:
-            try:
-                written = super().write(data)
-            except OSError as error:
-                if self._lenient:
-                    return len(data)
-                if isinstance(error, BrokenPipeError):
-                    raise
-                raise OutputError(
-                    error.errno, f"the standard output cannot be written: {error.strerror}"
-                ) from None
-            if written is not None:
-                return written
-            select.select([], [self], [])
+        self.raise_late()
+        written = []
+        try:
+            while True:
+                # One call of C writes and keeps the count: no signal is handled between the two.
+                written.extend(map(super().write, (data,)))
+                if written[0] is not None:
+                    return written[0]
+                written.clear()
+                select.select([], [self], [])
+        except OSError as error:
+            if self._lenient:
+                return len(data)
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise OutputError(
+                error.errno, f"the standard output cannot be written: {error.strerror}"
+            ) from None
+        except BaseException as error:
+            if not written or written[0] is None:
+                raise
+            self._late = error
+            return written[0]
+
+    def raise_late(self):
+        """Raise the exception that came after bytes had been written."""
+        late, self._late = self._late, None
+        if late is not None:
+            raise late
+
+
+class _Text(io.TextIOWrapper):
+    """A text stream over a _Raw. Its calls end with the exception that _Raw has kept."""
+
+    def __init__(self, raw, **how):
+        super().__init__(io.BufferedWriter(raw), **how)
+        self._raw = raw
+
+    def write(self, text):
+        count = super().write(text)
+        self._raw.raise_late()
+        return count
+
+    def flush(self):
+        super().flush()
+        self._raw.raise_late()
 
 
 def _occupy():
@@ -110,11 +148,9 @@ def _text(descriptor, old, lenient):
     """
     raw = _Raw(descriptor, lenient)
     if old is None:
-        return io.TextIOWrapper(
-            io.BufferedWriter(raw), encoding="utf-8", errors=HANDLER, line_buffering=lenient
-        )
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
+        return _Text(raw, encoding="utf-8", errors=HANDLER, line_buffering=lenient)
+    return _Text(
+        raw,
         encoding=old.encoding,
         errors=HANDLER,
         line_buffering=lenient or old.line_buffering,

@@ -5,11 +5,10 @@
     endpoint = card.endpoint(1)
     matrix   = libdibber.alloc(64*32*8).view("f8").reshape(64, 32)
     region   = endpoint.register(matrix)
-    endpoint.put_array(key, matrix[:, 3], node=1)                                       # to 64
-    elements in a row
-    endpoint.put_array(Walk(key, block=8, levels=((64, 256),)), matrix[:, 3], node=1)   # to a
-    column
-    endpoint.put_array(key, endpoint.indexed(matrix, [7, 3, 20]), node=1)               # three rows
+    column   = matrix[:, 3]
+    endpoint.put_array(key, column, node=1)                                        # to 64 in a row
+    endpoint.put_array(Walk(key, block=8, levels=((64, 256),)), column, node=1)    # to a column
+    endpoint.put_array(key, endpoint.indexed(matrix, [7, 3, 20]), node=1)          # three rows
     endpoint.wait(); endpoint.poll()
 
 Rights, flags and statuses are the enumerations `Right`, `Flag` and `Status`: `Right.LOCAL_READ |

@@ -85,6 +85,9 @@ class Compiler:
             values = [self.expression(operand) for operand in node.operands]
             if node.op == "m":
                 return f"({values[1]} if {values[0]} else {values[2]})"
+            if node.op == "~":
+                # A comparison is a bool, on which Python 3.12 and later do not like ~.
+                return f"(-1 ^ {values[0]})"
             if len(values) == 1:
                 return f"({node.op}{values[0]})"
             return f"({values[0]} {OPERATORS.get(node.op, node.op)} {values[1]})"

@@ -453,6 +453,47 @@ def test_another_thread_still_holds_time_and_so_does_a_card_that_it_takes_over(s
 
 
 @pytest.mark.fault
+def test_a_thread_that_takes_the_place_of_another_one_takes_over_both_its_cards(simulator):
+    _, first, second = two_cards(simulator)
+    for thread in (8, 9, 7):
+        for client in (first, second):
+            assert ends(client, client.send_clock("WAIT", deadline=3000 * NS, thread=thread))
+            assert client.read(0, 4) == bytes(4)
+
+
+@pytest.mark.fault
+def test_two_threads_that_take_over_a_card_each_hold_time_for_their_own_ones(simulator):
+    _, first, second = two_cards(simulator)
+    assert ends(first, first.send_clock("WAIT", deadline=3000 * NS, thread=8))
+    second.clock("NOW", thread=9)
+    waiting = first.send_clock("WAIT", deadline=3000 * NS, thread=8)
+    does_not_end(first)
+    long = second.send_clock("WAIT", deadline=1000_000 * NS, thread=9)
+    assert ends(first, waiting)
+    does_not_end(second)
+    first.send_clock("WAIT", thread=8)
+    assert ends(second, long)
+
+
+@pytest.mark.fault
+def test_a_card_that_is_in_a_call_follows_nobody(simulator):
+    _, first, second = two_cards(simulator)
+    first.send_clock("WAIT", deadline=1000_000 * NS, thread=7)
+    assert ends(second, second.send_clock("WAIT", deadline=3000 * NS, thread=8))
+    does_not_end(first)
+
+
+@pytest.mark.fault
+def test_an_endpoint_with_a_thread_of_its_own_follows_nobody(simulator):
+    _, first, second = two_cards(simulator)
+    first.clock("JOIN", 3, thread=7)
+    waiting = second.send_clock("WAIT", deadline=3000 * NS, thread=8)
+    does_not_end(second)
+    first.send_clock("WAIT", 3, thread=7)
+    assert ends(second, waiting), "card 0 has followed card 1 to thread 8"
+
+
+@pytest.mark.fault
 def test_a_thread_that_leaves_with_one_card_is_away_with_both_and_comes_back(simulator):
     sim = simulator("--participants", 0)
     clients = [Client(sim.path(n), join=()) for n in range(2)]

@@ -156,7 +156,12 @@ def add_to(sub, fw, command):
             "uri",
             metavar="URI",
             type=numbers.uri,
-            help="sim:PATH_OF_SOCKET" if name == "debug" else output.URI,
+            nargs="?" if name == "debug" else None,
+            help=(
+                "sim:PATH_OF_SOCKET; without it, with --break, a pair that has work to do"
+                if name == "debug"
+                else output.URI
+            ),
         )
         return p
 
@@ -202,6 +207,15 @@ def add_to(sub, fw, command):
         as_json=False,
     )
     p.add_argument("--show", action="store_true", help="only print the command line")
+    p.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="places",
+        metavar="FUNCTION",
+        help="stop there, or at FILE:LINE, when the control program comes there. Turns the card's fast "
+        "path off, which would do its work. Can be given several times",
+    )
     card_command(
         fw,
         "coredump",

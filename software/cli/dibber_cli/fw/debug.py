@@ -4,10 +4,16 @@
 
 import os
 import shlex
+import shutil
+import signal
+import subprocess
 from pathlib import Path
 
-from dibber_cli import paths
-from dibber_cli.errors import CommandError
+from dibber_cli import paths, profile
+from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.fw.exercise import Exercise
+from dibber_cli.link.tester import programmed
+from dibber_cli.simulator import Pair
 
 OPENOCD = paths.ROOT / "hw" / "openocd"
 
@@ -41,21 +47,73 @@ def gdb_command(elf, socket, log="/dev/null"):
     ]
 
 
+def _check_places(elf, places):
+    """Raise CommandError for a place of --break that the control program does not have."""
+    for place in places:
+        asked = subprocess.run(
+            ["gdb-multiarch", "-nx", "-batch", str(elf), "-ex", f"info line {place}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if "starts at address" not in asked.stdout:
+            raise CommandError(
+                f"--break {place}: {' '.join(asked.stderr.split()) or 'no code is there'}"
+            )
+
+
+def _run_beside(command):
+    """Run gdb until it ends. Ctrl-C is for gdb alone, which stops the control program then."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    process = subprocess.Popen(command, cwd=paths.ROOT)
+    try:
+        return process.wait()
+    finally:
+        process.terminate()
+        process.wait()
+        signal.signal(signal.SIGINT, before)
+
+
+def _debug_a_pair(elf, breaks):
+    """gdb at card 0 of a pair whose control programs have work to do."""
+    with Pair(profile.load("gen2x4"), participants=1, options=["--jtag"]) as pair:
+        exercise = Exercise(pair.uris)
+        try:
+            exercise.ready.wait()
+            if exercise.error is not None:
+                raise exercise.error
+            return _run_beside([*gdb_command(elf, pair.directory / "card0.jtag"), *breaks])
+        finally:
+            exercise.ending = True
+
+
 def fw_debug(arguments):
-    """Becomes gdb."""
-    socket = Path(arguments.uri.removeprefix("sim:")).with_suffix(".jtag")
+    """Becomes gdb; without a URI it runs gdb beside a pair of its own."""
     elf = paths.elf()
+    for tool in ("gdb-multiarch", "openocd"):
+        if not shutil.which(tool):
+            raise CommandError(f"{tool} is not installed")
+    if not elf.exists():
+        raise CommandError(f"{elf} is not built", "run 'make firmware'")
+    _check_places(elf, arguments.places)
+    breaks = [word for place in arguments.places for word in ("-ex", f"break {place}")]
+    breaks += ["-ex", "continue"] if breaks else []
+    if arguments.uri is None:
+        if not breaks or arguments.show:
+            raise UsageError("a URI is missing", "without one, give --break FUNCTION")
+        return _debug_a_pair(elf, breaks)
+    socket = Path(arguments.uri.removeprefix("sim:")).with_suffix(".jtag")
     if not socket.exists():
         raise CommandError(
             f"{arguments.uri} has no JTAG socket {socket}",
             "start its simulator with --jtag; a board is reached by hw/openocd/BOARD.cfg",
         )
-    command = gdb_command(elf, socket)
+    command = [*gdb_command(elf, socket), *breaks]
     if arguments.show:
         print(shlex.join(command))
         return 0
+    if breaks:
+        with programmed(arguments.uri) as card:
+            card.write_register("FAST_PATH", 0)
     os.chdir(paths.ROOT)  # where the ELF's names of sources begin
-    try:
-        os.execvp(command[0], command)
-    except FileNotFoundError:
-        raise CommandError(f"{command[0]} is not installed") from None
+    os.execvp(command[0], command)

@@ -70,6 +70,9 @@
  *	get and a receive it is the other way round. A key of another endpoint's region is
  *	NOT_OWNER, for the source of a put or send and for the target of a get or receive.
  *
+ *	BAD_ARGUMENT and IN_USE answer the library's own commands. A call that gets one of them
+ *	returns COMMAND. REWOUND never comes.
+ *
  * Handles
  *	Cards, endpoints, regions and mailboxes are handles. Each is closed once, in any order, by
  *	the thread that opened it or by a thread that takes its place. Any call on a closed handle
@@ -602,6 +605,11 @@ struct dib_delivery {
  * the last bytes have arrived in the other host's memory. A program there that wants to read the
  * bytes waits for a notice, because the notice comes behind the data.
  *
+ * A notice to an endpoint that is closed, or that the other card does not have, is lost. The bytes
+ * arrive and the completion is OK all the same. A notice that finds its event queue full is lost
+ * too, and `overruns` of the next event counts it. The other card counts both in its counter
+ * EVENTS_LOST, which dib_card_info() and `dibber info` show.
+ *
  * Errors: ARGUMENT (length 0, an unknown flag, or an endpoint that no card has), AGAIN, CLOSED,
  * HALTED, LOST, FORKED.
  */
@@ -801,6 +809,7 @@ struct dib_atomic {
  *
  * The operation is atomic among the operations of the card that owns the memory, not against its
  * CPU. It is executed exactly once.
+ * An operand that is not naturally aligned in that memory ends it with REMOTE_ALIGNMENT.
  *
  * Errors: ARGUMENT (no such operation or size, an operand that does not fit, or an unknown flag),
  * AGAIN, CLOSED, HALTED, LOST, FORKED.
@@ -1095,6 +1104,11 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
  * other card, from the next call on that waits for an answer, as dib_wait() does. While it is in a
  * call for one participant, or has left the clock with one, its other participants do not hold time
  * either.
+ *
+ * Another thread may take the place of the one that opened the cards. Its first such call for one
+ * card takes over the others too. If several threads drive a card each, each thread opens its own
+ * card, or an endpoint with own_clock. Otherwise time may go on before all of them have made their
+ * first call, and the run does not repeat.
  */
 
 /**

@@ -1,0 +1,73 @@
+"""Work for the control programs of two cards, so that a debugger finds them at it."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import contextlib
+import threading
+
+import libdibber
+from dibber.interface.description import LINK_STATE
+from libdibber import Right
+
+from dibber_cli import paths
+
+BYTES = 4096  # of a put and a get
+STEP_NS = 10_000_000  # of simulated time, from one look at `ending` to the next
+RIGHTS = Right.LOCAL_READ | Right.LOCAL_WRITE | Right.REMOTE_READ | Right.REMOTE_WRITE
+
+
+class Exercise(threading.Thread):
+    """A thread that opens both cards, loads their control programs, and then puts, gets and adds in
+    both directions without a pause. The fast path is off, so the control programs do all of it.
+
+    Attributes
+    ----------
+    ready  : Event; set when the first transfer begins, or when the thread has failed
+    error  : what it failed with, or None
+    ending : set it before the simulator is stopped; then it is no failure that the cards are lost
+    """
+
+    def __init__(self, uris):
+        super().__init__(daemon=True, name="exercise")
+        self._uris = uris
+        self.ready, self.error, self.ending = threading.Event(), None, False
+        self.start()
+
+    def run(self):
+        try:
+            with contextlib.ExitStack() as stack:
+                cards = [stack.enter_context(libdibber.Card(uri)) for uri in self._uris]
+                self._drive(cards)
+        except Exception as error:  # it belongs to the thread that waits for `ready`
+            if not self.ending:
+                self.error = error
+        finally:
+            self.ready.set()
+
+    def _drive(self, cards):
+        for node, card in enumerate(cards):
+            card.set_node(node)
+            card.load_firmware(paths.FIRMWARE)
+            card.write_register("FAST_PATH", 0)
+        while any(card.info()["link_state"] != LINK_STATE.UP for card in cards):
+            pass
+        ends = [card.endpoint(1) for card in cards]
+        keys = [end.register(libdibber.alloc(BYTES), RIGHTS).key for end in ends]
+        self.ready.set()
+        while not self.ending:
+            for node, end in enumerate(ends):
+                other = 1 - node
+                there = {"node": other, "notice": 1, "endpoint": 1}
+                self._end(end, end.put, keys[node], 0, keys[other], 0, BYTES, **there)
+                self._end(end, end.put_inline, bytes(8), keys[other], 0, **there)
+                self._end(end, end.get, keys[other], 0, keys[node], 0, BYTES, node=other)
+                self._end(end, end.fetch_add, keys[other], 0, 1, node=other)
+                ends[other].poll_events()
+
+    def _end(self, end, transfer, *arguments, **delivery):
+        """Begin a transfer and wait until it has ended, well or not: a debugger may have kept a
+        program for longer than transfers wait.
+        """
+        transfer(*arguments, **delivery)
+        while not self.ending and not end.poll():
+            end.wait(STEP_NS)
