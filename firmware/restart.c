@@ -6,7 +6,7 @@
  * PEER_RESTARTED. The packet itself and those behind it left once, after the peer had begun anew,
  * and it refused them. So they were not executed, and they go again in a new incarnation. That
  * argument needs first transmissions: a packet that a rewind sent again is before `doubt`, and is
- * treated as one that may have been executed. docs/design.md, section 3, "A target that began
+ * treated as one that may have been executed. docs/design/replay.md, "A target that began
  * anew".
  */
 

@@ -92,7 +92,7 @@ def look_up(user, table):
 # Dibber Core --------------------------------------------------------------------------------------
 
 class DibberCore(LiteXModule):
-    """The column of docs/design.md, from the PCIe PHY's TLP stream to the serial PHY's words.
+    """The column of docs/design/column.md, from the PCIe PHY's TLP stream to the serial PHY's words.
 
     While MCP_CONTROL.run is 0 the sending side is in reset (doorbells, processor, send engine,
     packets that wait for the link); an atomic operation ends, and nobody is told. Kept are the

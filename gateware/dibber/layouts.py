@@ -1,4 +1,4 @@
-"""The stream types at the boundaries between layers. docs/design.md draws where each one runs.
+"""The stream types at the boundaries between layers. docs/design/column.md draws where each one runs.
 
 A *line* is `data_width` bits. Data that has an address lies in its line where the address puts it:
 byte `address % (data_width//8)` of memory is byte lane `address % (data_width//8)`, lane 0 in bits

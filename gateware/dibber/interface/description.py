@@ -1,7 +1,7 @@
 """What gateware, control program, host library, simulator and documentation agree on.
 
 `python -m dibber.interface.generate` turns this file into the C header and the reference page. The
-reasons behind the layouts stand in docs/design.md.
+reasons behind the layouts stand in docs/design.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -17,7 +17,7 @@ CONSTANTS = (
     ("MAGIC",            0x52424944, "\"DIBR\" read as a little-endian word"),
     ("FIRMWARE_MAGIC",   0x4d424944, "\"DIBM\": a control program image"),
     ("PCI_VENDOR",           0x1209, "pid.codes, the open hardware vendor identity"),
-    ("PCI_DEVICE",           0xd1bb, "not registered yet: see docs/design.md"),
+    ("PCI_DEVICE",           0xd1bb, "not registered yet: see docs/design/column.md"),
     ("PCI_CLASS",          0x028000, "network controller, other"),
 
     ("BAR0_SIZE",          0x100000, "bytes of BAR 0, the only BAR"),

@@ -1,4 +1,4 @@
-"""The words of control symbols, docs/design.md, section 3. The first symbol stands in bits 7:0."""
+"""The words of control symbols, docs/design/link.md. The first symbol stands in bits 7:0."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

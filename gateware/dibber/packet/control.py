@@ -1,4 +1,4 @@
-"""What leaves on channel CONTROL: acknowledgements, and scouts. docs/design.md, section 3."""
+"""What leaves on channel CONTROL: acknowledgements, and scouts. docs/design/packets.md."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

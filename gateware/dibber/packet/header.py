@@ -1,6 +1,6 @@
 """Where the fields of a packet header and its extension stand, from the interface description.
 
-The extension follows docs/design.md, section 3: with `levels` > 0 skip, block and for each level
+The extension follows docs/design/packets.md: with `levels` > 0 skip, block and for each level
 stride low, stride high, count; with LIST those of the strides, then of level 2 as it stands in the
 command; with NOTICE value, length and target endpoint.
 """

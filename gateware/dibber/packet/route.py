@@ -1,6 +1,4 @@
-"""Source routes: a prefix word for each switch in front of a packet. docs/design.md, section 3,
-"Routes".
-"""
+"""Source routes: a prefix word for each switch in front of a packet. docs/design/routes.md."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

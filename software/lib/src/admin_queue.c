@@ -1,7 +1,7 @@
 /*
  * The administrator's completion queue, and telling the control program where it is: one that this
  * handle loads, before it starts; one that was loaded beside it, when that is noticed
- * (docs/design.md, section 5).
+ * (docs/design/control-program.md).
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

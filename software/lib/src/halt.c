@@ -1,6 +1,6 @@
 /*
  * What becomes of endpoints whose control program was halted, or gave way to another
- * (docs/design.md, section 5). The library looks when nothing else happens, so that what goes well
+ * (docs/design/control-program.md). The library looks when nothing else happens, so that what goes well
  * pays nothing; who sleeps on a descriptor is woken by the card.
  */
 
