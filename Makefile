@@ -55,7 +55,7 @@ help:
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
-	@echo 'make figures      measure every figure that has a target, out/figures.json'
+	@echo 'make figures      measure every figure that has a target: docs/figures.md, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, and test-boards; hours'
 	@echo 'make clean        remove what was built; results and what was downloaded stay'
 	@echo
@@ -142,7 +142,7 @@ docs: install
 	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)
 
 figures: build models reference
-	@$(PYTHON) tests/figures.py --profile $(PROFILE) --seed $(SEED)
+	@$(PYTHON) tests/figures.py --page --profile $(PROFILE) --seed $(SEED)
 
 # SEED and VARIANT are for those who ask for them: only nextpnr has a seed, few boards have variants, and a board's command says so.
 bitstream: install

@@ -1,7 +1,7 @@
-"""The table of boards, as the README has it, from what each board file says.
+"""The table of boards, as docs/boards.md has it, from what each board file says.
 
     build/venv/bin/python -P -m boards             print it
-    build/venv/bin/python -P -m boards --write     and put it into README.md
+    build/venv/bin/python -P -m boards --write     and put it into docs/boards.md
     build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the
                                                    control program's SRAM
 """
@@ -18,7 +18,7 @@ from dibber_cli.pipe import quiet
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
-README     = ROOT/"README.md"
+PAGE       = ROOT/"docs"/"boards.md"
 BEGIN, END = "<!-- boards -->\n", "<!-- end of boards -->\n"
 
 
@@ -45,7 +45,7 @@ def replaced(text, new):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="put it into README.md")
+    parser.add_argument("--write", action="store_true", help="put it into docs/boards.md")
     parser.add_argument("--memory", action="store_true", help="block RAM by the size of the control program's SRAM")
     args = parser.parse_args()
     if args.memory:
@@ -55,7 +55,7 @@ def main():
     text = table(boards())
     print(text, end="")
     if args.write:
-        README.write_text(replaced(README.read_text(), text))
+        PAGE.write_text(replaced(PAGE.read_text(), text))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a board file says of its board, for the table in the README."""
+"""What a board file says of its board, for the table in docs/boards.md."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -6,8 +6,8 @@
  * PEER_RESTARTED. The packet itself, and those behind it, were sent once, after the peer had
  * begun anew, and it refused them. So they were not executed, and they go again in a new
  * incarnation. This holds only for packets that were sent once. A packet that a rewind sent
- * again is before `doubt`, and counts as one that may have been executed. See docs/design.md,
- * section 3, "A target that began anew".
+ * again is before `doubt`, and counts as one that may have been executed. See
+ * docs/design/replay.md, "A target that began anew".
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

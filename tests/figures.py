@@ -1,7 +1,7 @@
 """Measure every figure that has a target, and write them to one file.
 
     python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--long] [--only
-    GROUP,…] [--list]
+    GROUP,…] [--page] [--list]
 
 The benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1
 too; what tests measure (fixture `figure` of conftest.py) comes from the tests that assert it, file
@@ -10,7 +10,8 @@ missed, and the others go on. What each group found is kept in build/figure-grou
 `--resume` goes on where a run ended, if simulator and control program are still the same. The
 campaigns (figure_campaigns.py: from minutes to hours each) are measured with `--long` or by their
 name; else their rows are the kept ones, or say that they were not measured. Rows: figure_rows.py.
-Ends with 1 when a target is missed.
+With `--page` the rows go into docs/figures.md (figures_page.py). Ends with 1 when a target is
+missed.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -29,6 +30,7 @@ import zlib
 from dibber_cli.pipe import quiet
 from figure_campaigns import CAMPAIGNS
 from figure_rows import READERS, of_stride, row
+from figures_page import commit, write
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "build" / "figures"  # what the fixture `figure` writes
@@ -352,6 +354,8 @@ def measure(name, function, place, args):
             )
         ]
     seconds = time.monotonic() - begin
+    for r in rows:
+        r["commit"] = args.commit
     # Taken afterwards: a group may have built what it needs.
     keep(name, state(args.profile, args.seed), seconds, rows)
     missed = sum(not r["pass"] for r in rows)
@@ -386,6 +390,9 @@ def main(argv=None):
     parser.add_argument("--long", action="store_true", help="the campaigns too, that take hours")
     parser.add_argument("--only", default="", metavar="GROUP,…", help="these groups")
     parser.add_argument(
+        "--page", action="store_true", help="put the rows into docs/figures.md, too"
+    )
+    parser.add_argument(
         "--list", action="store_true", help="print the groups and their minutes, and end"
     )
     args = parser.parse_args(argv)
@@ -404,6 +411,7 @@ def main(argv=None):
         f"{len(wanted)} groups, about {sum(map(minutes, now)):.0f} minutes; Ctrl-C ends it, "
         f"--resume goes on"
     )
+    args.commit = commit()
     rows = []
     for number, (name, function) in enumerate(wanted.items(), 1):
         rows += measure(name, function, f"[{number}/{len(wanted)}]", args)
@@ -412,6 +420,8 @@ def main(argv=None):
         out.write_text(json.dumps(rows, indent=2) + "\n")
     for r in rows:
         say(in_words(r))
+    if args.page:
+        write(rows)
     say(f"{sum(r['pass'] for r in rows)} of {len(rows)} met; written: {out}")
     return 0 if all(r["pass"] for r in rows) else 1
 

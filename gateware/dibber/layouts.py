@@ -1,4 +1,4 @@
-"""The stream types at the boundaries between layers. docs/design.md draws where each one is used.
+"""The stream types at the boundaries between layers. docs/design/column.md draws where each one is used.
 
 A *line* is `data_width` bits. The byte at memory address A is in byte lane A % (data_width//8) of
 its line; lane 0 is bits 7:0.

@@ -19,15 +19,15 @@ table = importlib.import_module("boards.__main__")
 FOUND = {board.name: board for board in table.boards()}
 
 
-def test_the_readme_has_the_table():
-    text = table.README.read_text()
+def test_the_page_on_boards_has_the_table():
+    text = table.PAGE.read_text()
     assert table.replaced(text, table.table(FOUND.values())) == text, (
         "build/venv/bin/python -P -m boards --write"
     )
 
 
 def test_the_page_on_synthesis_has_the_table_of_block_ram():
-    assert memory.table() in (table.README.parent / "docs" / "synthesis.md").read_text(), (
+    assert memory.table() in (table.PAGE.parent / "synthesis.md").read_text(), (
         "build/venv/bin/python -P -m boards --memory"
     )
 
@@ -65,7 +65,7 @@ def test_each_design_says_what_was_verified(name):
 def test_the_card_of_the_bring_up_has_this_interface():
     shown = re.findall(
         r"\binterface +(\d+)\.(\d+), ",
-        (table.README.parent / "docs" / "bringup.md").read_text(),
+        (table.PAGE.parent / "bringup.md").read_text(),
         re.M,
     )
     assert shown == [tuple(map(str, VERSION))] * 2

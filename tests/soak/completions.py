@@ -5,7 +5,7 @@ block models.
     python tests/soak/completions.py [--count N] [--seed S] [--reader NAME] [--width W]
 
 Ends with an error when a byte was wrong with status OK, when something failed whose reads had good
-completions only, or when a counter did not say what was sent. docs/design.md, section 6, has the
+completions only, or when a counter did not say what was sent. docs/design/failures.md has the
 rules.
 """
 

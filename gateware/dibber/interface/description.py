@@ -1,7 +1,7 @@
 """The interface of gateware, control program, host library, simulator and documentation.
 
 `python -m dibber.interface.generate` turns this file into the C header and the reference page.
-docs/design.md explains the layouts. The interface hash covers names and layouts, but no texts.
+docs/design explains the layouts. The interface hash covers names and layouts, but no texts.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -18,7 +18,7 @@ CONSTANTS = (
     ("FIRMWARE_MAGIC",   0x4d424944,
         "\"DIBM\", read as a little-endian word: a control program image"),
     ("PCI_VENDOR",           0x1209, "pid.codes, vendor identity for open hardware"),
-    ("PCI_DEVICE",           0xd1bb, "not registered yet: see docs/design.md"),
+    ("PCI_DEVICE",           0xd1bb, "not registered yet: see docs/design/column.md"),
     ("PCI_CLASS",          0x028000, "network controller, other"),
 
     ("BAR0_SIZE",          0x100000, "bytes of BAR 0, the only BAR"),

@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 from dibber.layouts import word_layout
 from dibber.common.places import BypassedFIFO
 
-# Words that may come after the high mark: docs/design.md, section 4.
+# Words that may come after the high mark: docs/design/backpressure.md.
 HEADROOM_WORDS = 128
 
 class SlackBuffer(LiteXModule):

@@ -1,4 +1,4 @@
-"""The link's control words; see docs/design.md, section 3. The first symbol is in bits 7:0."""
+"""The link's control words; see docs/design/link.md. The first symbol is in bits 7:0."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

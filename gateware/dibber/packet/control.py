@@ -1,4 +1,4 @@
-"""Transmitter of channel CONTROL: acknowledgements and scouts. docs/design.md, section 3."""
+"""Transmitter of channel CONTROL: acknowledgements and scouts. docs/design/packets.md."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,6 +1,6 @@
 """Positions of the fields of a packet header and its extension, from the interface description.
 
-The extension follows docs/design.md, section 3. With `levels` > 0: skip, block, and for each level
+The extension follows docs/design/packets.md. With `levels` > 0: skip, block, and for each level
 stride low, stride high and count. With LIST: the same for each stride, then the words of level 2 as
 in the command. With NOTICE: value, length and target endpoint.
 """

@@ -1,4 +1,4 @@
-"""Source routes: a prefix word for each switch precedes a packet. docs/design.md, 3, "Routes"."""
+"""Source routes: a prefix word for each switch precedes a packet. docs/design/routes.md."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

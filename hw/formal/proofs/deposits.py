@@ -66,7 +66,7 @@ class Deposits(Harness):
             If(sink.last | ~(inside | sink.first), index.eq(0)),
             Case(index, {n: If(inside | sink.first, register.eq(sink.data)) for n, register in enumerate(words)}),
         )
-        # Words of the header before its CRC: docs/design.md, section 3.
+        # Words of the header before its CRC: docs/design/packets.md.
         levels = Signal(8)
         notice = Signal()
         length = Signal(6)

@@ -16,7 +16,7 @@ from transmitter import free_inputs
 CHANNELS = 4
 
 def is_flow_word(data, k):
-    """docs/design.md, section 3; the state is in bits 15:8."""
+    """docs/design/link.md; the state is in bits 15:8."""
     return ((k == FIRST_IS_K) & (data[0:8] == K_COMMA) & ((data[8:16] ^ data[16:24]) == 0xff)
         & (data[24:32] == FLOW_FILL))
 

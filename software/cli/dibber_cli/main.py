@@ -36,9 +36,8 @@ from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
 
 CODES = (
-    "Ends with 0 when all is well, 1 when it failed or found what must not be, 2 when the command "
-    "line makes no sense, "
-    "130 when it was interrupted (143 by SIGTERM, 129 by SIGHUP)."
+    "Ends with 0 if all is well, 1 if it failed or found a fault, 2 if the command line is wrong, "
+    "130 if it was interrupted (143 by SIGTERM, 129 by SIGHUP)."
 )
 JSON = {
     True: "print one JSON document; an error is a JSON document on stderr",
@@ -87,7 +86,7 @@ def add_profile(p):
         type=numbers.whole(*numbers.SEEDS),
         default=1,
         metavar="S",
-        help="of every random choice (default 1)",
+        help="seed of every random choice (default 1)",
     )
 
 
@@ -124,8 +123,7 @@ def parser():
         fw,
         "load",
         commands.fw_load,
-        "Load a control program into a card and start it. Whatever uses the last one hears that "
-        "it was halted.",
+        "Load a control program into a card and start it. Users of the old one get HALTED.",
         ["dibber fw load build/firmware/mcp.dibfw URI"],
     )
     p.add_argument("file", metavar="FILE", help="image (build/firmware/mcp.dibfw)")
@@ -142,7 +140,7 @@ def parser():
     p.add_argument(
         "--speed",
         action="store_true",
-        help="measure simulated cycles a second during 'bench stride'",
+        help="measure simulated cycles per second during 'bench stride'",
     )
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")
@@ -159,7 +157,7 @@ def parser():
         type=numbers.whole(0, 16),
         default=0,
         metavar="N",
-        help="time waits until N programs have opened a card (default 0: it does not wait)",
+        help="time waits until N programs have opened a card (default 0: no wait)",
     )
     p.add_argument(
         "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile"

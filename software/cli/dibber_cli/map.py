@@ -228,10 +228,8 @@ def add_to(sub, command, add_profile):
         sub,
         "map",
         network_map,
-        "Find out which hosts and switches a card can reach, and enter routes to them that cannot "
-        "deadlock. "
-        "Ends with 1 when there is no other host. A card that a program drives is left alone: use "
-        "--look.",
+        "Find the hosts and switches that a card can reach, and enter routes that cannot deadlock. "
+        "Ends with 1 when there is no other host. A card that a program drives is left as it is: use --look.",
         ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"],
     )
     add_profile(p)
@@ -240,18 +238,18 @@ def add_to(sub, command, add_profile):
         nargs="*",
         metavar="URI",
         type=numbers.uri,
-        help="cards with a control program; without, a simulated pair",
+        help="cards with a control program (default: a simulated pair)",
     )
     p.add_argument(
         "--look",
         action="store_true",
-        help="change nothing: of a card, show the routes that its control program knows, beside "
-        "the program that drives it; without URI, map a simulated pair and enter nothing",
+        help="change nothing: show the routes that a card's control program knows, while another "
+        "program drives it; without URI, map a simulated pair and enter nothing",
     )
     p.add_argument(
         "--attempts",
         type=numbers.whole(1, 16),
         default=2,
         metavar="N",
-        help="scouts where nobody answers (default 2)",
+        help="scouts to a place that does not answer (default 2)",
     )

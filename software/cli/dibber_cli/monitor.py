@@ -178,7 +178,7 @@ def add_to(sub, command):
         sub,
         "monitor",
         monitor,
-        "Show a card's rates as they are, a line a second. Ends with 1 when an error was counted.",
+        "Show a card's rates, a line a second. Ends with 1 when an error was counted.",
         [
             "dibber monitor URI",
             "dibber monitor --all --interval 0.2 URI",
@@ -192,7 +192,7 @@ def add_to(sub, command):
         type=numbers.real(*numbers.SECONDS),
         default=1.0,
         metavar="SECONDS",
-        help="from one line to the next (default 1)",
+        help="time from one line to the next (default 1)",
     )
     p.add_argument(
         "--count",
@@ -203,5 +203,5 @@ def add_to(sub, command):
     )
     p.add_argument("--once", action="store_true", help="one line")
     p.add_argument(
-        "--all", action="store_true", help="all counters that ever moved, in place of a line"
+        "--all", action="store_true", help="all counters that are not 0, in place of a line"
     )

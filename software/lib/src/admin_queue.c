@@ -1,5 +1,5 @@
 /* The administrator's completion queue, and how the control program learns where it is
- * (docs/design.md, section 5). A program that this handle loads learns it before it starts. A
+ * (docs/design/control-program.md). A program that this handle loads learns it before it starts. A
  * program that was loaded beside this handle learns it when the library notices it. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

@@ -1,4 +1,4 @@
-/* The simulator's clock (docs/design.md, section 7). Without one, time is the system's. */
+/* The simulator's clock (docs/design/simulator.md). Without one, time is the system's. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 

@@ -1,4 +1,4 @@
-/* The simulator's clock (docs/design.md, section 7). */
+/* The simulator's clock (docs/design/simulator.md). */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 

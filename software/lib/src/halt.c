@@ -1,6 +1,6 @@
-/* Endpoints whose control program was halted or replaced (docs/design.md, section 5). The library
- * looks for a halt only when nothing else happens, so a transfer pays nothing for it. The card
- * wakes a program that sleeps on a descriptor. */
+/* Endpoints whose control program was halted or replaced (docs/design/control-program.md). The
+ * library looks for a halt only when nothing else happens, so a transfer pays nothing for it. The
+ * card wakes a program that sleeps on a descriptor. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 

@@ -408,7 +408,7 @@ def test_a_beginning_inside_a_packet_ends_it_as_bad_even_when_another_goes_betwe
 
 
 def test_long_packets_fill_the_link(seed, figure):
-    """1047 words of a packet carry 1024 of contiguous payload: docs/design.md, section 3."""
+    """1047 words of a packet carry 1024 of contiguous payload: docs/design/packets.md."""
     sender = Sender(Random(seed), {BULK: [([0] * 1047, False)] * 6})
     sender.run(sender.until(6, 7000))
     starts = [i for i, word in enumerate(sender.log) if word == start_word(BULK)]

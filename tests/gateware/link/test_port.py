@@ -65,7 +65,7 @@ def test_stop_and_go_under_a_slow_sink_lose_nothing_at_40_words_each_way(seed):
 
     def check():
         yield from finish(lambda: len(pair.whole(BULK)) == 14, 6500)
-        # docs/design.md, section 4: both ways of the cable, and 24 words for the logic of both
+        # docs/design/backpressure.md: both ways of the cable, and 24 words for the logic of both
         # ends.
         assert 384 // 4 <= (yield pair.b.slack_high[BULK]) <= (384 + 2 * 40 + 24) // 4
 

@@ -1,4 +1,4 @@
-"""Golden model of the link's words: docs/design.md, section 3, in plain Python.
+"""Golden model of the link's words: docs/design/link.md, in plain Python.
 
 A word is (data, k), the first symbol in bits 7:0; with a third member that is true it has an
 erroneous symbol.

@@ -1,4 +1,4 @@
-"""Golden model of the wire format: docs/design.md, section 3, in plain Python.
+"""Golden model of the wire format: docs/design/packets.md, in plain Python.
 
 `encode` makes the 32-bit words of a packet, `decode` takes them apart again or says with which
 `PacketError` they are to be dropped. Words are integers, byte 0 of the wire in bits 7:0. What

@@ -256,7 +256,7 @@ class Pair(Module):
         )
 
     def send(self, lane, packets, incarnation=1, limit=20000):
-        """Send until all is acknowledged, with replay as in docs/design.md."""
+        """Send until all is acknowledged, with replay as in docs/design/replay.md."""
         table, flow = self.source.packet, flow_of(lane)
         self.commands.append((table.flow_reset, dict(flow=flow, incarnation=incarnation)))
         for _ in range(6):
@@ -442,7 +442,7 @@ def test_a_small_put_overtakes_a_long_one(seed):
 
 
 def test_long_packets_fill_the_link(seed, figure):
-    """Shares of docs/design.md, section 3, less what tells of a change of the flow state."""
+    """Shares of docs/design/packets.md, less what tells of a change of the flow state."""
     random = Random(seed)
     shares = {0: 97.2, 1: 96.8}
     packets = [

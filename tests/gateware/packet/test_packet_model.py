@@ -1,5 +1,5 @@
 """The golden model of the wire format is right about itself and about the overheads in
-docs/design.md.
+docs/design/packets.md.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -277,7 +277,7 @@ def add_to(sub, group, command, add_profile):
         )
         p.set_defaults(test=name)
         add_profile(p)
-        p.add_argument("--series", default="", metavar="NAME,…", help="measure these series alone")
+        p.add_argument("--series", default="", metavar="NAME,…", help="measure only these series")
         _add_out(p)
 
     p = command(
@@ -319,7 +319,7 @@ def add_to(sub, group, command, add_profile):
         type=numbers.real(0, 1000),
         default=compare.TOLERANCE,
         metavar="PERCENT",
-        help=f"what differs by no more is alike (default {compare.TOLERANCE:g})",
+        help=f"a smaller difference counts as equal (default {compare.TOLERANCE:g})",
     )
 
     p = command(

@@ -75,11 +75,9 @@ def add_to(sub, command):
         sub,
         "flash",
         flash,
-        "Write a bitstream to the flash of a board: over JTAG (openFPGALoader), or, with a URI, "
-        "through its own card while that "
-        "is up. Or load it into its FPGA (OpenOCD). The golden image, to which a board falls "
-        "back, is left alone unless "
-        "--golden says otherwise.",
+        "Write a bitstream to the flash of a board. This goes over JTAG (openFPGALoader), or, with a URI, through the board's "
+        "own card. With --load, load it into the FPGA (OpenOCD). The golden image, to which a board falls back, is "
+        "written only with --golden.",
         [
             "dibber flash out/bitstream/ecpix5",
             "dibber flash uart:/dev/ttyUSB1 out/bitstream/ecpix5",
@@ -104,8 +102,8 @@ def add_to(sub, command):
         "--board", metavar="NAME", help=f"{', '.join(boards.names())} (default: the manifest's)"
     )
     which = p.add_mutually_exclusive_group()
-    which.add_argument("--golden", action="store_true", help="it is the golden image")
+    which.add_argument("--golden", action="store_true", help="the file is the golden image")
     which.add_argument(
-        "--load", action="store_true", help="into the FPGA alone, until the power goes"
+        "--load", action="store_true", help="only into the FPGA; it is lost with the power"
     )
-    p.add_argument("--show", action="store_true", help="print what would be done, and do nothing")
+    p.add_argument("--show", action="store_true", help="print what would be done; change nothing")

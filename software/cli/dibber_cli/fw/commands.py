@@ -169,20 +169,20 @@ def add_to(sub, fw, command):
         fw,
         "trace",
         fw_trace,
-        "Show what a control program did last, also one that has stopped.",
+        "Show what a control program did last. It may have stopped.",
         as_json="lines",
     )
     p.add_argument(
         "--follow",
         action="store_true",
-        help="and what it does from now on, until it stops or Ctrl-C",
+        help="go on until it stops, or until Ctrl-C",
     )
     p.add_argument(
         "--interval",
         type=numbers.real(*numbers.SECONDS),
         default=0.2,
         metavar="SECONDS",
-        help="from one look to the next (default 0.2)",
+        help="time from one look to the next (default 0.2)",
     )
     p = card_command(
         fw,
@@ -197,7 +197,7 @@ def add_to(sub, fw, command):
         type=numbers.real(*numbers.SECONDS),
         default=1.0,
         metavar="SECONDS",
-        help="from one look to the next (default 1)",
+        help="time from one look to the next (default 1)",
     )
     p = card_command(
         fw,
@@ -231,5 +231,5 @@ def add_to(sub, fw, command):
     p.add_argument(
         "--image",
         metavar="FILE",
-        help="to load; without it what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw",
+        help="image to load (default: what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw)",
     )

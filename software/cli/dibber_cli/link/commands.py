@@ -147,9 +147,8 @@ def add_to(sub, command, add_profile):
         (
             "test",
             link_test,
-            "Train, measure length, bit errors, rate and loss; a verdict in a sentence. Loads the "
-            "control program. "
-            "Of a link tester, which has none: all but rate and loss.",
+            "Train the link; measure length, bit errors, rate and loss; print a verdict. Loads the control program. "
+            "A link tester has no control program: its rate and loss are not measured.",
         ),
     ):
         p = command(group, name, function, text)
@@ -159,21 +158,21 @@ def add_to(sub, command, add_profile):
             nargs="*",
             metavar="URI",
             type=numbers.uri,
-            help="both cards; without them, a simulated pair"
-            + ("; one is enough for a loopback near or phy" if name == "prbs" else ""),
+            help="both cards (default: a simulated pair)"
+            + ("; one is enough for loopback near or phy" if name == "prbs" else ""),
         )
         p.add_argument(
             "--milliseconds",
             type=numbers.real(0.001, 3_600_000),
             default=2,
             metavar="N",
-            help="of bit sequence (default 2)",
+            help="how long the bit sequence is sent (default 2)",
         )
         p.add_argument(
             "--length",
             type=numbers.real(*profile.RANGES["link.length_m"]),
             metavar="M",
-            help="of the simulated cable, metres",
+            help="length of the simulated cable in metres",
         )
         p.add_argument(
             "--ber",
@@ -186,11 +185,9 @@ def add_to(sub, command, add_profile):
             action="append",
             default=[],
             metavar="KIND[:T0:T1[:DIRECTION]]",
-            help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, "
-            "loopback; from T0 to T1, in µs of "
-            "simulated time since the run began (loading the control program takes some 1000 of "
-            "them); direction 0: from the "
-            "first card, 1: from the second; without it both",
+            help="fault of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback. T0 and "
+            "T1 are µs of simulated time since the run began; loading the control program takes some 1000. "
+            "DIRECTION is 0: from the first card, or 1: from the second (default: both)",
         )
         if name == "prbs":
             p.add_argument(
@@ -199,10 +196,8 @@ def add_to(sub, command, add_profile):
             p.add_argument(
                 "--loopback",
                 choices=["near", "phy", "far"],
-                help="near: each card hears itself in front of its transceiver; phy: through its "
-                "transceiver and not the "
-                "cable; far: the first through the cable and the second, which sends back what it "
-                "hears",
+                help="near: each card hears itself in front of its transceiver; phy: each card hears itself through "
+                "its transceiver, without the cable; far: the second card sends back what it hears",
             )
         else:
             p.add_argument(
@@ -210,5 +205,5 @@ def add_to(sub, command, add_profile):
                 type=numbers.whole(1, 1_000_000),
                 default=2,
                 metavar="N",
-                help="to send for the rate (default 2)",
+                help="megabytes to send when the rate is measured (default 2)",
             )

@@ -146,8 +146,7 @@ def add_to(sub, command, add_profile):
         sub,
         "selftest",
         selftest,
-        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. "
-        "Nobody else may use it.",
+        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. No other program may use it.",
         [
             "dibber selftest sim:/run/user/1000/dibber-1000/card0.sock",
             "dibber selftest URI0 URI1",
@@ -161,7 +160,7 @@ def add_to(sub, command, add_profile):
         nargs="*",
         metavar="URI",
         type=numbers.uri,
-        help="one card, or both for DMA between them; without, a simulated pair",
+        help="one card, or both for DMA between them (default: a simulated pair)",
     )
     p.add_argument(
         "--fault",
