@@ -31,6 +31,7 @@
 #include "dibber_ioctl.h"
 
 #define DIBBER_ADMIN_ENTRIES 64
+#define DIBBER_ONES_ORDER    2 /* of dibber_file.ones: log2 of its pages */
 
 /* A field of a register of bank `host`, or of PROGRAM. */
 #define dibber_field(value, name) ((value) >> DIBBER_##name##_SHIFT & DIBBER_##name##_MASK)
@@ -156,7 +157,7 @@ struct dibber_card {
  * @queues: both queues
  * @queue_bytes: of both, whole pages
  * @queue_address: their bus address
- * @ones: a page of ones, which mappings show behind the endpoint's end
+ * @ones: pages of ones, which mappings show behind the endpoint's end
  */
 struct dibber_file {
 	struct dibber_card *card;

@@ -204,10 +204,10 @@ int dibber_endpoint_open(struct dibber_file *file, struct dibber_endpoint_open *
 		return rc;
 	rc = bind(file);
 	if (!rc && !file->ones) {
-		struct page *ones = alloc_page(GFP_KERNEL_ACCOUNT);
+		struct page *ones = alloc_pages(GFP_KERNEL_ACCOUNT, DIBBER_ONES_ORDER);
 
 		if (ones)
-			memset(page_address(ones), 0xff, PAGE_SIZE);
+			memset(page_address(ones), 0xff, PAGE_SIZE << DIBBER_ONES_ORDER);
 		else
 			rc = -ENOMEM;
 		file->ones = ones;

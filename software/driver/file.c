@@ -35,7 +35,7 @@ static int file_release(struct inode *inode, struct file *filp)
 	if (file->mm)
 		mmu_notifier_unregister(&file->notifier, file->mm);
 	if (file->ones)
-		__free_page(file->ones);
+		__free_pages(file->ones, DIBBER_ONES_ORDER);
 	kfree(file);
 	dibber_put(card);
 	return 0;
@@ -45,6 +45,8 @@ static int get_info(struct dibber_file *file, struct dibber_info *info)
 {
 	struct dibber_card *card = file->card;
 
+	if (READ_ONCE(card->gone))
+		return -ENODEV;
 	*info = (struct dibber_info){
 		.abi = DIBBER_ABI,
 		.card = card->number,
@@ -274,6 +276,7 @@ const struct file_operations dibber_file_operations = {
 	.open = file_open,
 	.release = file_release,
 	.unlocked_ioctl = file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = dibber_mmap,
 	.read = file_read,
 	.poll = file_poll,

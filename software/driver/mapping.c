@@ -5,13 +5,15 @@
  *
  * Pages come by faults, and not with mmap(), because unmap_mapping_range() finds a mapping only
  * when mmap() is over. So an endpoint that ends first says so, then takes the pages away; a later
- * fault finds a page of ones.
+ * fault finds a page of ones. Slots, doorbells and queues have one each, because a process may
+ * still write into the first two.
  */
 
 #include "dibber.h"
 
 #define PER_ENDPOINT_SHIFT 24 /* log2 of the offsets that an endpoint has for mmap() */
 #define QUEUES_OFFSET	   0x10000
+#define QUEUE_ONES	   2ul /* of the pages of ones: behind those of the window */
 
 static_assert(PAGE_SIZE == DIBBER_DOORBELL_OFFSET, "slots and doorbells are a page each");
 static_assert(DIBBER_ENDPOINT_STRIDE == 2 * PAGE_SIZE, "and nothing else is there");
@@ -50,7 +52,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	mutex_lock(&file->map_lock);
 	/* The file may have become an endpoint with shorter queues since mmap(). */
 	if (file->mapped != number_of(vma) || place >= QUEUES_OFFSET + file->queue_bytes)
-		frame = page_to_pfn(file->ones);
+		frame = page_to_pfn(file->ones) + min(place >> PAGE_SHIFT, QUEUE_ONES);
 	else if (place >= QUEUES_OFFSET)
 		frame = virt_to_phys(file->queues + place - QUEUES_OFFSET) >> PAGE_SHIFT;
 	else

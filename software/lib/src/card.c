@@ -131,7 +131,7 @@ static int identify(struct dib_card *card)
 int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **out)
 {
 	struct dib_card *card;
-	bool ready = false;
+	bool ready = false, rules;
 	int rc;
 
 	if (!uri || !out)
@@ -150,18 +150,20 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	rc = dib_transport_open(uri, options && options->observe, &card->transport);
 	if (rc)
 		goto no_transport;
+	rules = !card->transport->observes && !dib_is_administered(card->transport);
 	rc = dib_clock_join(card, DIB_CARD);
-	if (!rc && !card->transport->observes)
+	if (!rc && rules)
 		rc = set_bus_master(card, true);
 	if (!rc)
 		rc = identify(card);
-	if (!rc && !card->transport->observes)
+	if (!rc && rules)
 		rc = dib_keys_begin(card);
 	if (!rc)
 		rc = dib_program(card, DIB_CARD, &card->halts, &ready);
 	if (rc)
 		goto no_card;
 	card->behind = !ready;
+	card->firmware = ready && dib_is_administered(card->transport);
 	card->fixed.simulated_clock = dib_has_clock(card);
 	card->fixed.copies = card->transport->copies;
 	card->fixed.shared_bytes = card->transport->shared_bytes;
@@ -209,7 +211,7 @@ int dib_close(struct dib_card *card)
 			dib_mailbox_detach(mailboxes[i], DIB_KIND_CARD);
 	}
 	dib_watch_stop(card);
-	if (!card->transport->observes)
+	if (!card->transport->observes && !dib_is_administered(card->transport))
 		set_bus_master(card, false);
 	dib_admin_close(card);
 	card->transport->ops->close(card->transport);
@@ -325,6 +327,21 @@ int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t off
 	return rc;
 }
 
+/* Of a card with another administrator, which has set the node number: the same is no change. With
+ * the card locked, which ends. */
+static int leave_node(struct dib_card *card, unsigned int node)
+{
+	uint32_t now;
+	int rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &now);
+
+	if (!rc && now != node)
+		rc = dib_fail(DIB_ERR_IN_USE,
+			      "the driver has made this card node %u: see its parameter 'node'",
+			      now);
+	dib_card_leave(card);
+	return rc;
+}
+
 int dib_node_set(struct dib_card *card, unsigned int node)
 {
 	uint32_t state = 0;
@@ -340,6 +357,8 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 			      card->fixed.nodes - 1);
 	if (!rc)
 		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
+	if (!rc && dib_is_administered(card->transport))
+		return leave_node(card, node);
 	if (!rc && (card->firmware || card->transport->observes) && state != DIBBER_MCP_STATE_RESET)
 		rc = dib_fail(DIB_ERR_IN_USE,
 			      "the control program runs: set the node number before it is loaded");

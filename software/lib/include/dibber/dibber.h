@@ -210,7 +210,8 @@ struct dib_card_info {
 /**
  * dib_open() - open a card.
  * @uri:     "sim:PATH", PATH being the socket of a simulated card; "vfio:ADDRESS", ADDRESS being that of a card
- *           in a PCIe slot ("0000:01:00.0") which has an IOMMU and is bound to the kernel's driver vfio-pci; or
+ *           in a PCIe slot ("0000:01:00.0") which has an IOMMU and is bound to the kernel's driver vfio-pci;
+ *           "/dev/dibberN", a card that the Linux driver dibber.ko has (docs/driver.md); or
  *           "uart:PORT", PORT being the serial port of a card without PCIe ("/dev/ttyUSB1"); behind it may stand
  *           "?baud=RATE" (1000000), "timeout=MILLISECONDS" that an answer may take (100), or both with '&' between
  * @options: may be NULL
@@ -236,6 +237,11 @@ struct dib_card_info {
  *
  * Through VFIO the process must be allowed to open the group of the card in /dev/vfio, and to pin what it registers
  * ("ulimit -l").
+ *
+ * On /dev/dibberN many processes share the card, each with endpoints of its own. The driver is the card's administrator: it has
+ * loaded the control program and set the node number. dib_firmware_load() and dib_node_set() succeed there when they change
+ * nothing, else they fail with IN_USE; so does opening endpoint 0, and writing a register. What was registered for an
+ * endpoint is withdrawn when that is closed. dib_register_pages() fails with ARGUMENT. Observers read registers.
  *
  * A card behind a UART reaches no memory but its own. What is registered has a copy there, as long as there is room (info.shared_bytes,
  * of which queues take 12 KiB for each endpoint, and each region whole pages and a page between two): else LIMIT. Program and
