@@ -35,7 +35,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library build models qemu bench test test-quick test-formal \
+.PHONY: help install firmware simulator reference litepcie-rate library build models qemu driver bench test test-quick test-formal \
         test-system soak mutants bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
 
 help:
@@ -54,6 +54,7 @@ help:
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
+	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target: docs/figures.md, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, and test-boards; hours'
@@ -94,11 +95,15 @@ models: install
 		$(PYTHON) hw/sim/build.py --profile gen2x1; narrow=$$?; wait $$wide && test $$narrow = 0; })
 	$(call step,host-model,the host model and the cable without a card,$(PYTHON) hw/sim/build.py --test)
 
-# QEMU with vfio-user-pci and a kernel to boot in it: for tests only.
+# QEMU with vfio-user-pci, a kernel to boot in it and that kernel's headers: for tests only.
 qemu: install
-	@test -e build/qemu/root -a -e build/qemu/modules || \
+	@test -e build/qemu/root -a -e build/qemu/modules -a -e build/qemu/headers || \
 		echo 'qemu       unpacking QEMU and a kernel into build/qemu, nothing is installed'
 	@$(PYTHON) tests/system/qemu/fetch.py build/qemu
+
+# The kernel module, for the kernel of the tests, or with KERNEL=/lib/modules/…/build for another one.
+driver: install $(if $(KERNEL),,qemu)
+	$(call step,driver,the kernel module build/driver/dibber.ko,$(MAKE) -C software/driver)
 
 # Results ------------------------------------------------------------------------------------------
 
@@ -115,7 +120,7 @@ test-quick: firmware library
 test-formal: install
 	@$(PYTHON) hw/formal/prove.py $(FORMAL)
 
-test-system: firmware library models litepcie-rate qemu
+test-system: firmware library models litepcie-rate qemu driver
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 

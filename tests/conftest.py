@@ -40,6 +40,7 @@ def pytest_addoption(parser):
 LONG = (
     "test_bench",
     "test_soak_program_faults",
+    "test_driver",
     "test_link",
     "test_soak_faults",
     "test_pair_list_faults",

@@ -11,7 +11,7 @@ from dibber_cli import output
 
 SEEDS = (0, (1 << 64) - 1)  # hw/sim/options.cc
 SECONDS = (0, 86_400)  # from one look at a card to the next: up to a day
-SCHEMES = ("sim:", "vfio:", "uart:")
+SCHEMES = ("sim:", "/dev/dibber", "vfio:", "uart:")
 
 
 def whole(low, high):

@@ -5,7 +5,7 @@
 import sys
 import time
 
-URI = "sim:PATH_OF_SOCKET, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
+URI = "sim:PATH_OF_SOCKET, /dev/dibber0, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
 
 COLUMNS = 100  # characters of a table's line at most, if its columns can be folded

@@ -241,6 +241,10 @@ static int run(struct dib_card *card, unsigned int participant, const uint32_t *
 		return dib_fail(DIB_ERR_HALTED, "%s: the control program was halted", what);
 	if (!card->firmware)
 		return fail_without_program(card, participant, what);
+	if (dib_is_administered(card->transport)) {
+		*answer = (struct dibber_queue_entry){ .status = DIBBER_STATUS_OK };
+		return card->transport->ops->administer(card->transport, command);
+	}
 	rc = execute(card, participant, command, what);
 	if (rc) {
 		/* It is unknown whether the command will still run, so this control program is not

@@ -135,6 +135,11 @@ int dib_admin_follow(struct dib_card *card, unsigned int participant)
 		card->firmware = false;
 		card->behind = true;
 	}
+	/* The driver has followed. */
+	if (dib_is_administered(card->transport)) {
+		card->firmware = ready;
+		return 0;
+	}
 	if (!card->behind || !ready)
 		return 0;
 	rc = attach(card, participant);

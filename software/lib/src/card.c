@@ -152,6 +152,21 @@ int dib_doorbell_read(struct dib_card *card, unsigned int endpoint, uint32_t off
 	return rc;
 }
 
+/* Of a card with another administrator, which has set the node number: the same is no change. With
+ * the card locked, which ends. */
+static int leave_node(struct dib_card *card, unsigned int node)
+{
+	uint32_t now;
+	int rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &now);
+
+	if (!rc && now != node)
+		rc = dib_fail(DIB_ERR_IN_USE,
+			      "the driver has made this card node %u: see its parameter 'node'",
+			      now);
+	dib_card_leave(card);
+	return rc;
+}
+
 int dib_node_set(struct dib_card *card, unsigned int node)
 {
 	uint32_t state = 0;
@@ -167,6 +182,8 @@ int dib_node_set(struct dib_card *card, unsigned int node)
 			      card->fixed.nodes - 1);
 	if (!rc)
 		rc = dib_read_register(card, DIBBER_HOST_MCP_STATE, &state);
+	if (!rc && dib_is_administered(card->transport))
+		return leave_node(card, node);
 	if (!rc && (card->firmware || card->transport->observes) && state != DIBBER_MCP_STATE_RESET)
 		rc = dib_fail(DIB_ERR_IN_USE,
 			      "the control program runs: set the node number before it is loaded");

@@ -46,6 +46,8 @@ static int check_options(const struct dib_card *card, unsigned int number,
 			DIB_ERR_ARGUMENT,
 			"endpoint 0 has %u completions, up to %u events, and the card's place in the clock",
 			DIB_ADMIN_ENTRIES, DIB_ADMIN_EVENTS);
+	if (number == 0 && dib_is_administered(card->transport))
+		return dib_fail(DIB_ERR_IN_USE, "endpoint 0 is the driver's");
 	if (!is_queue_length(options->cq_entries, card->fixed.slots))
 		return dib_fail(DIB_ERR_ARGUMENT,
 				"a completion queue of %u entries: a power of two from %u to %u",
@@ -141,6 +143,14 @@ static int open_queues(struct dib_endpoint *endpoint, const struct dib_endpoint_
 		     &endpoint->producer)) ||
 	    (rc = dib_admin(card, endpoint->participant, &command, "opening an endpoint")))
 		goto no_endpoint;
+	/* Until now another process may have had it. */
+	if (dib_is_administered(card->transport)) {
+		rc = dib_read_register(
+			card, dib_doorbell(endpoint->number, DIBBER_DOORBELL_COMMAND_PRODUCER),
+			&endpoint->producer);
+		if (rc)
+			goto no_endpoint;
+	}
 	endpoint->halts = card->halts;
 	card->endpoints[endpoint->number] = endpoint;
 	return 0;

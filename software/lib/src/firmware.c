@@ -244,11 +244,27 @@ static int forget_administrator(struct dib_card *card)
 	return rc;
 }
 
+/* Of a card with another administrator, which has loaded a program: the same is as good as loaded.
+ */
+static int compare_with_running(struct dib_card *card, const struct image *image)
+{
+	uint32_t identity;
+	int rc = dib_read_register(card, DIBBER_HOST_MCP_IDENTITY, &identity);
+
+	if (!rc && identity != image->header.identity)
+		rc = dib_fail(DIB_ERR_IN_USE,
+			      "the driver has loaded a program with identity 0x%08x, not 0x%08x",
+			      identity, image->header.identity);
+	return rc;
+}
+
 static int load(struct dib_card *card, const struct image *image)
 {
 	bool ready;
 	int rc;
 
+	if (dib_is_administered(card->transport))
+		return compare_with_running(card, image);
 	card->firmware = card->behind = false;
 	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
 	    (rc = write_sram(card, 0, image->body, image->header.bytes)) ||

@@ -95,7 +95,7 @@ static int identify(struct dib_card *card)
 int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **out)
 {
 	struct dib_card *card;
-	bool ready = false;
+	bool ready = false, rules;
 	int rc;
 
 	if (!uri || !out)
@@ -114,18 +114,20 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	rc = dib_transport_open(uri, options && options->observe, &card->transport);
 	if (rc)
 		goto no_transport;
+	rules = !card->transport->observes && !dib_is_administered(card->transport);
 	rc = dib_clock_join(card, DIB_CARD);
-	if (!rc && !card->transport->observes)
+	if (!rc && rules)
 		rc = set_bus_master(card, true);
 	if (!rc)
 		rc = identify(card);
-	if (!rc && !card->transport->observes)
+	if (!rc && rules)
 		rc = dib_keys_begin(card);
 	if (!rc)
 		rc = dib_program(card, DIB_CARD, &card->halts, &ready);
 	if (rc)
 		goto no_card;
 	card->behind = !ready;
+	card->firmware = ready && dib_is_administered(card->transport);
 	card->fixed.simulated_clock = dib_has_clock(card);
 	card->fixed.copies = card->transport->copies;
 	card->fixed.shared_bytes = card->transport->shared_bytes;
@@ -172,7 +174,7 @@ int dib_close(struct dib_card *card)
 			dib_endpoint_detach(endpoints[i], DIB_KIND_CARD);
 	}
 	dib_watch_stop(card);
-	if (!card->transport->observes)
+	if (!card->transport->observes && !dib_is_administered(card->transport))
 		set_bus_master(card, false);
 	dib_admin_close(card);
 	card->transport->ops->close(card->transport);

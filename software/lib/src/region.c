@@ -49,6 +49,11 @@ int dib_keys_begin(struct dib_card *card)
  */
 static int new_key(struct dib_card *card, uint32_t *key)
 {
+	/* Another administrator gives it with the region. */
+	if (dib_is_administered(card->transport)) {
+		*key = 0;
+		return 0;
+	}
 	for (uint32_t skipped = 0; skipped <= DIBBER_REGIONS; skipped++) {
 		uint32_t number = card->next_key + skipped;
 
@@ -81,7 +86,7 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 	bool writable = command->rights & WRITE_RIGHTS;
 	int rc;
 
-	rc = new_key(card, &region->key);
+	rc = new_key(card, &command->key);
 	if (rc)
 		return rc;
 	if (memory)
@@ -90,7 +95,6 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 		rc = dib_page_table_make(card, pages, writable, &region->table);
 	if (rc)
 		return rc;
-	command->key = region->key;
 	if (memory) {
 		command->base = region->map->mapping.iova + region->map->mapping.first;
 	} else {
@@ -104,6 +108,7 @@ static int enter_region(struct dib_endpoint *endpoint, void *memory, const struc
 		unmap_region(card, region);
 		return rc;
 	}
+	region->key = command->key;
 	region->card = card;
 	region->participant = endpoint->participant;
 	region->owner = endpoint->number;

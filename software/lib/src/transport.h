@@ -1,5 +1,6 @@
 /* The interface to the way to a card. `transport_vfio_user.c` leads to a simulated card,
- * `transport_vfio.c` to a card in a PCIe slot, `transport_uart.c` to a card behind a serial port.
+ * `transport_vfio.c` to a card in a PCIe slot, `transport_kernel.c` to a card that the Linux driver
+ * has, `transport_uart.c` to a card behind a serial port.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -69,6 +70,11 @@ struct dib_transport_ops {
 	int (*map)(struct dib_transport *transport, const struct dib_mapping *mapping);
 	int (*unmap)(struct dib_transport *transport, const struct dib_mapping *mapping);
 
+	/* NULL where the library is the card's administrator. Else another is, which has loaded the
+	 * control program and gives the keys: run a command of the administrator. REGION_ADD
+	 * returns its key in the command. */
+	int (*administer)(struct dib_transport *transport, struct dibber_admin_command *command);
+
 	/* Have `fd` (an eventfd) signalled by MSI-X vector `vector`. */
 	int (*set_vector)(struct dib_transport *transport, unsigned int vector, int fd);
 
@@ -116,6 +122,13 @@ int dib_transport_open(const char *uri, bool observe, struct dib_transport **tra
 
 extern const struct dib_transport_ops dib_transport_vfio_user;
 extern const struct dib_transport_ops dib_transport_vfio;
+extern const struct dib_transport_ops dib_transport_kernel;
 extern const struct dib_transport_ops dib_transport_uart;
+
+/* Whether another than the library is the card's administrator. */
+static inline bool dib_is_administered(const struct dib_transport *transport)
+{
+	return transport->ops->administer != NULL;
+}
 
 #endif

@@ -16,29 +16,15 @@
 
 #include "descriptors.h"
 #include "error.h"
+#include "mapped_bar.h"
 #include "transport.h"
 #include "vfio_device.h"
 
-#define GONE   0xffffffffu /* a read returns this when no card answers; PCIe Base 3.0, 2.3.2 */
-#define NAP_NS 50000	   /* pause between two looks at a queue: a wait adds it to a transfer */
+#define NAP_NS 50000 /* pause between two looks at a queue: a wait adds it to a transfer */
 
 static struct vfio_device *self(struct dib_transport *transport)
 {
 	return (struct vfio_device *)transport;
-}
-
-/* Earlier stores reach memory and card before later stores do. */
-static void order_stores(void)
-{
-#if defined(__x86_64__)
-	/* The BAR is mapped without write combining, so stores leave in order (Intel SDM 3A, 8.2).
-	 */
-	__asm__ volatile("" ::: "memory");
-#elif defined(__aarch64__)
-	__asm__ volatile("dmb oshst" ::: "memory");
-#else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
 }
 
 static int vfio_open(const char *address, struct dib_transport **transport)
@@ -97,38 +83,18 @@ static int vfio_config_write(struct dib_transport *transport, uint64_t offset, c
 	return 0;
 }
 
-static uint32_t load(const struct vfio_device *v, uint64_t offset)
-{
-	return *(const volatile uint32_t *)(v->bar + offset);
-}
-
 /* Whether the value is what an absent card reads, and the card is absent. */
 static bool is_gone(const struct vfio_device *v, uint32_t word)
 {
-	return word == GONE && load(v, DIBBER_HOST_MAGIC) == GONE;
+	return word == DIB_GONE && dib_bar_load(v->bar, DIBBER_HOST_MAGIC) == DIB_GONE;
 }
 
-/* The library reads and writes whole words only; two at once where they are aligned. */
 static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void *data,
 			 size_t length)
 {
 	const struct vfio_device *v = self(transport);
-	uint8_t *to = data;
-	uint64_t both;
-	uint32_t word = 0;
-	size_t at = 0;
 
-	for (; offset % sizeof(both) == 0 && length - at >= sizeof(both); at += sizeof(both)) {
-		both = *(const volatile uint64_t *)(v->bar + offset + at);
-		memcpy(to + at, &both, sizeof(both));
-		word = (uint32_t)both;
-	}
-	for (; at < length; at += sizeof(word)) {
-		word = load(v, offset + at);
-		memcpy(to + at, &word, sizeof(word));
-	}
-	/* A card that goes away in the middle is still away at the end. */
-	if (is_gone(v, word))
+	if (is_gone(v, dib_bar_copy_from(v->bar, offset, data, length)))
 		return dib_fail(DIB_ERR_LOST, "the card answers no more: all it reads is ones");
 	return 0;
 }
@@ -136,28 +102,14 @@ static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void 
 static int vfio_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
 			  size_t length)
 {
-	const struct vfio_device *v = self(transport);
-	const uint8_t *from = data;
-	uint64_t both;
-	uint32_t word;
-	size_t at = 0;
-
-	order_stores();
-	for (; offset % sizeof(both) == 0 && length - at >= sizeof(both); at += sizeof(both)) {
-		memcpy(&both, from + at, sizeof(both));
-		*(volatile uint64_t *)(v->bar + offset + at) = both;
-	}
-	for (; at < length; at += sizeof(word)) {
-		memcpy(&word, from + at, sizeof(word));
-		*(volatile uint32_t *)(v->bar + offset + at) = word;
-	}
+	dib_bar_copy_to(self(transport)->bar, offset, data, length);
 	return 0;
 }
 
 static int vfio_submit(struct dib_transport *transport, const struct dib_submission *s)
 {
-	vfio_bar_write(transport, s->slot, s->command, DIBBER_SLOT_BYTES);
-	return vfio_bar_write(transport, s->doorbell, &s->producer, sizeof(s->producer));
+	dib_bar_submit(self(transport)->bar, s);
+	return 0;
 }
 
 /* Memory --------------------------------------------------------------------------------------- */
@@ -262,7 +214,7 @@ static unsigned int vfio_ends(struct dib_transport *transport, int fds[DIB_ENDS]
 static bool vfio_has_ended(struct dib_transport *transport)
 {
 	struct vfio_device *v = self(transport);
-	bool ended = load(v, DIBBER_HOST_MAGIC) == GONE;
+	bool ended = dib_bar_load(v->bar, DIBBER_HOST_MAGIC) == DIB_GONE;
 	uint64_t count;
 
 	for (unsigned int i = 0; i < DIB_ENDS; i++)

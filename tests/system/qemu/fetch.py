@@ -9,9 +9,10 @@ touched. apt does the work under a configuration of its own: empty status, own l
 mirror of the system's sources.
 
 Leaves `root/` (the unpacked packages), `vmlinux` (the kernel of the system's own suite,
-decompressed, since a guest under TCG spends 10 s in the decompressor otherwise) and `modules/`
-(those of its modules that VFIO takes, numbered in the order in which they load). No network is used
-when all three are there.
+decompressed, since a guest under TCG spends 10 s in the decompressor otherwise), `modules/`
+(those of its modules that VFIO takes, numbered in the order in which they load) and `headers/`
+(what a module of ours is built against; `headers/kernel` is the folder for `make -C`). No network
+is used when all four are there.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -134,21 +135,41 @@ def fetch_qemu(work, mirror, root):
         shutil.rmtree(root / part, ignore_errors=True)
 
 
-def fetch_kernel(work, mirror, suite, vmlinux, modules):
+def depends(apt, package, pattern):
+    """Names of the packages that one depends on, of those that match."""
+    line = re.search(r"^Depends: (.*)", apt.show(package), re.M).group(1)
+    return re.findall(rf"(?:^|, )({pattern})", line)
+
+
+def fetch_kernel(work, mirror, suite, vmlinux, modules, headers):
     """Write the decompressed kernel of the cloud flavour to `vmlinux`, and its modules for VFIO
-    below `modules`.
+    below `modules`. Unpack its headers, which have its very version, below `headers`.
     """
     apt = Apt(work, mirror, (suite,))
-    package = re.search(
-        r"^Depends: (linux-image-\S+)", apt.show("linux-image-cloud-amd64"), re.M
-    ).group(1)
+    package = depends(apt, "linux-image-cloud-amd64", r"linux-image-\S+")[0]
     apt.get("download", "-q", package, cwd=apt.archives)
     apt.unpack(work / "unpacked")
+    release = package.removeprefix("linux-image-")
+    fetch_headers(Apt(work / "headers", mirror, (suite,)), f"linux-headers-{release}", headers)
     image = next((work / "unpacked/boot").glob("vmlinuz-*")).read_bytes()
     vmlinux.write_bytes(decompress(image))
     modules.mkdir(parents=True)
     for number, (name, module) in enumerate(in_order(work / "unpacked")):
         (modules / f"{number:02}-{name}.ko").write_bytes(module)
+
+
+def fetch_headers(apt, package, headers):
+    """Unpack a package of kernel headers, and what they share, below `headers`."""
+    parts = depends(apt, package, r"linux-(?:headers|kbuild)-\S+")
+    apt.get("download", "-q", package, *parts, cwd=apt.archives)
+    apt.unpack(headers)
+    sources = headers / "usr/src"
+    makefile = sources / package / "Makefile"
+    # Its only line includes the makefile of all flavours by its absolute name. Make knows where the
+    # including one lies, wherever `headers` is moved to.
+    included = pathlib.PurePath(makefile.read_text().split()[1]).relative_to("/usr/src")
+    makefile.write_text(f"include $(dir $(lastword $(MAKEFILE_LIST)))../{included}\n")
+    (headers / "kernel").symlink_to(f"usr/src/{package}")
 
 
 def in_order(kernel):
@@ -215,8 +236,11 @@ def decompress(image):
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    root, vmlinux, modules, work = (out / name for name in ("root", "vmlinux", "modules", "work"))
-    if root.exists() and vmlinux.exists() and modules.exists():
+    root, vmlinux, modules, headers, work = (
+        out / name for name in ("root", "vmlinux", "modules", "headers", "work")
+    )
+    kernel = (vmlinux, modules, headers)
+    if root.exists() and all(part.exists() for part in kernel):
         return
     try:
         mirror, suite = system_suite()
@@ -227,14 +251,14 @@ def main():
             shutil.rmtree(partial, ignore_errors=True)
             fetch_qemu(work / "qemu", mirror, partial)
             partial.rename(root)
-        # Modules load into the kernel that they came with only.
-        if not (vmlinux.exists() and modules.exists()):
-            partial = out / "kernel.partial"
-            for old in (partial, modules):
+        # Modules load into the kernel that they came with only, and are built with its headers.
+        if not all(part.exists() for part in kernel):
+            partial = [part.with_suffix(".partial") for part in kernel]
+            for old in (*partial[1:], *kernel[1:]):
                 shutil.rmtree(old, ignore_errors=True)
-            fetch_kernel(work / "kernel", mirror, suite, out / "vmlinux.partial", partial)
-            (out / "vmlinux.partial").rename(vmlinux)
-            partial.rename(modules)
+            fetch_kernel(work / "kernel", mirror, suite, *partial)
+            for old, new in zip(partial, kernel, strict=True):
+                old.rename(new)
         shutil.rmtree(work)
     except (FetchError, OSError) as error:
         sys.exit(f"fetch.py: {error}")

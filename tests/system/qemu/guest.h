@@ -29,4 +29,10 @@ int guest_open(const char *device, const char *name, int flags);
 /* The first number, in hexadecimal, in such a file. */
 unsigned long guest_number(const char *device, const char *name);
 
+/* Call `action` for each file of a folder, by ascending name. */
+void guest_for_each(const char *folder, void (*action)(const char *path, const char *name));
+
+/* Load a kernel module from a file. */
+void guest_load_module(const char *path, const char *parameters);
+
 #endif

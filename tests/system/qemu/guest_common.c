@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dibber_interface.h"
@@ -25,7 +27,9 @@ void guest_begin(void)
 {
 	mkdir("/sys", 0755);
 	mkdir("/dev", 0755);
+	mkdir("/proc", 0755);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
+	mount("proc", "/proc", "proc", 0, NULL);
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	/* The kernel found no /dev/console in the archive, so nothing is open yet. */
 	if (!freopen("/dev/console", "r", stdin) || !freopen("/dev/console", "w", stdout) ||
@@ -91,4 +95,32 @@ unsigned int guest_find_cards(char cards[][ADDRESS_ROOM], unsigned int room)
 		found++;
 	}
 	return found;
+}
+
+static int is_visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+void guest_for_each(const char *folder, void (*action)(const char *path, const char *name))
+{
+	struct dirent **entries;
+	int count = scandir(folder, &entries, is_visible, alphasort);
+	char path[512];
+
+	if (count < 0)
+		guest_fail(folder);
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+		action(path, entries[i]->d_name);
+	}
+}
+
+void guest_load_module(const char *path, const char *parameters)
+{
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0 || syscall(SYS_finit_module, fd, parameters, 0) < 0)
+		guest_fail(path);
+	close(fd);
 }

@@ -6,12 +6,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,35 +20,6 @@
 #define TESTS	 "/tests"
 #define FIRMWARE "/mcp.dibfw"
 #define PROBE	 "/sys/bus/pci/drivers_probe"
-
-static int is_visible(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-/* Call `action` for each file of a folder, by ascending name. */
-static void for_each(const char *folder, void (*action)(const char *path, const char *name))
-{
-	struct dirent **entries;
-	int count = scandir(folder, &entries, is_visible, alphasort);
-	char path[512];
-
-	if (count < 0)
-		guest_fail(folder);
-	for (int i = 0; i < count; i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-		action(path, entries[i]->d_name);
-	}
-}
-
-static void load_module(const char *path, const char *name)
-{
-	int fd = open(path, O_RDONLY);
-
-	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0) < 0)
-		guest_fail(name);
-	close(fd);
-}
 
 static void write_to(int fd, const char *text, const char *what)
 {
@@ -63,6 +32,12 @@ static void bind(const char *card)
 {
 	write_to(guest_open(card, "driver_override", O_WRONLY), "vfio-pci", "driver_override");
 	write_to(open(PROBE, O_WRONLY), card, PROBE);
+}
+
+static void load_module(const char *path, const char *name)
+{
+	(void)name;
+	guest_load_module(path, "");
 }
 
 static char uris[CARDS][ADDRESS_ROOM + sizeof("vfio:")];
@@ -89,11 +64,11 @@ int main(void)
 	guest_begin();
 	if (guest_find_cards(cards, CARDS) != CARDS)
 		guest_fail("two cards");
-	for_each(MODULES, load_module);
+	guest_for_each(MODULES, load_module);
 	for (int i = 0; i < CARDS; i++) {
 		bind(cards[i]);
 		snprintf(uris[i], sizeof(uris[i]), "vfio:%.15s", cards[i]);
 	}
-	for_each(TESTS, run);
+	guest_for_each(TESTS, run);
 	guest_end();
 }

@@ -243,8 +243,9 @@ struct dib_card_info {
  * dib_open() - open a card.
  * @uri:     "sim:PATH", where PATH is the socket of a simulated card; "vfio:ADDRESS", where ADDRESS
  *           is that of a card in a PCIe slot ("0000:01:00.0") which has an IOMMU and is bound to
- *           the kernel's driver vfio-pci; or "uart:PORT", where PORT is the serial port of a card
- *           without PCIe ("/dev/ttyUSB1"). After PORT may follow "?baud=RATE" (1000000),
+ *           the kernel's driver vfio-pci; "/dev/dibberN", a card of the Linux driver dibber.ko
+ *           (docs/driver.md); or "uart:PORT", where PORT is the serial port of a card without PCIe
+ *           ("/dev/ttyUSB1"). After PORT may follow "?baud=RATE" (1000000),
  *           "?timeout=MILLISECONDS" for an answer (100), or both with '&' between.
  * @options: may be NULL
  * @card:    set on success; the caller closes it with dib_close()
@@ -272,6 +273,13 @@ struct dib_card_info {
  *
  * Through VFIO the process must be allowed to open the group of the card in /dev/vfio, and to pin
  * what it registers ("ulimit -l").
+ *
+ * On /dev/dibberN many processes share the card, each with endpoints of its own. The driver is the
+ * card's administrator: it has loaded the control program and set the node number. There,
+ * dib_firmware_load() and dib_node_set() succeed if they change nothing; otherwise they fail with
+ * IN_USE. Opening endpoint 0 and writing a register fail with IN_USE too. Closing an endpoint
+ * withdraws what was registered for it. dib_register_pages() fails with ARGUMENT. Observers read
+ * registers.
  *
  * A card behind a UART reaches no memory but its own. Registered memory has a copy there. The room
  * is info.shared_bytes, of which queues take 12 KiB for each endpoint, and each region whole pages

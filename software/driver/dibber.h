@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * What the files of the driver share.
+ *
+ * Locks, outermost first: dibber_file.lock, mmap_lock, dibber_card.lock, dibber_file.map_lock,
+ * dibber_endpoint.lock. Memory of a process is pinned, copied from and copied to without
+ * dibber_card.lock, because those take mmap_lock.
+ */
+
+#ifndef DIBBER_H
+#define DIBBER_H
+
+/* First: a member of a structure there is called as the kernel's macro `current`. */
+#include "dibber_interface.h"
+
+#include <linux/cred.h>
+#include <linux/eventfd.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/ratelimit.h>
+#include <linux/scatterlist.h>
+#include <linux/uidgid.h>
+#include <linux/wait.h>
+
+#include "dibber_ioctl.h"
+
+#define DIBBER_ADMIN_ENTRIES 64
+#define DIBBER_ONES_ORDER    2 /* of dibber_file.ones: log2 of its pages */
+
+/* A field of a register of bank `host`, or of PROGRAM. */
+#define dibber_field(value, name) ((value) >> DIBBER_##name##_SHIFT & DIBBER_##name##_MASK)
+
+/**
+ * struct dibber_user - what a user has of a card
+ * @list: in dibber_card.users
+ * @uid: the user
+ * @endpoints: open; the entry is freed with the last one
+ * @regions: registered
+ * @pages: pinned
+ */
+struct dibber_user {
+	struct list_head list;
+	kuid_t uid;
+	unsigned int endpoints;
+	unsigned int regions;
+	unsigned long pages;
+};
+
+/**
+ * struct dibber_endpoint - an endpoint's interrupt
+ * @wait: readers and pollers of the open file
+ * @lock: guards what follows; taken in interrupts
+ * @interrupts: since they were read last
+ * @eventfd: signalled too, or NULL
+ * @file: the open file that has the endpoint, or NULL; guarded by dibber_card.lock
+ */
+struct dibber_endpoint {
+	wait_queue_head_t wait;
+	spinlock_t lock; /* guards what follows */
+	u64 interrupts;
+	struct eventfd_ctx *eventfd;
+	struct dibber_file *file;
+};
+
+struct dibber_vector {
+	struct dibber_card *card;
+	unsigned int number;
+};
+
+/**
+ * struct dibber_card - a card, from probe() until the last open file is closed
+ * @references: of the device, and of each open file
+ * @pdev: the device; valid until @gone
+ * @misc: /dev/dibberN
+ * @number: N
+ * @bar: BAR 0
+ * @bar_start: its bus address, for mmap()
+ * @complaints: one line in the log a second
+ * @lock: guards all that follows, and administrator commands
+ * @gone: the device is not there any more, or not ours
+ * @stopped: the control program was halted by the driver, because it did not answer
+ * @halts: as register PROGRAM counts them, when the control program was loaded
+ * @identity: of the control program
+ * @clock_hz: cycles of the card a second
+ * @endpoint_count: that the card has
+ * @region_count: entries of the region table
+ * @slot_count: slots of an endpoint
+ * @sram_bytes: of the control program's memory
+ * @image_limit: bytes of the largest image
+ * @features: register FEATURES
+ * @node: the card's node number
+ * @vectors: of MSI-X that it has got
+ * @vector: what the interrupts are given
+ * @endpoint: the endpoints; endpoint 0 is the administrator's
+ * @regions: by entry of the card's region table
+ * @users: struct dibber_user
+ * @queue: the administrator's completion queue
+ * @queue_address: its bus address
+ * @queue_taken: entries taken from it, modulo 2³²
+ * @queue_told: @queue_taken as the card last heard
+ * @producer: administrator commands, modulo 2³²
+ */
+struct dibber_card {
+	struct kref references;
+	struct pci_dev *pdev;
+	struct miscdevice misc;
+	char name[16];
+	int number;
+	void __iomem *bar;
+	phys_addr_t bar_start;
+	struct ratelimit_state complaints;
+
+	struct mutex lock; /* guards all that follows */
+	bool gone;
+	bool stopped;
+	u32 halts;
+	u32 identity;
+	u32 clock_hz;
+	u32 endpoint_count;
+	u32 region_count;
+	u32 slot_count;
+	u32 sram_bytes;
+	u32 image_limit;
+	u32 features;
+	u32 node;
+	int vectors;
+	struct dibber_vector vector[DIBBER_VECTORS];
+	struct dibber_endpoint endpoint[DIBBER_ENDPOINTS];
+	struct dibber_region *regions[DIBBER_REGIONS];
+	struct list_head users;
+
+	struct dibber_queue_entry *queue;
+	dma_addr_t queue_address;
+	u32 queue_taken;
+	u32 queue_told;
+	u32 producer;
+};
+
+/**
+ * struct dibber_file - an open file of /dev/dibberN
+ * @card: the card
+ * @file: the file
+ * @lock: one ENDPOINT_OPEN at a time
+ * @notifier: tells when @mm ends
+ * @mm: the address space that opened the endpoint first, or NULL; no other one may use the file
+ * @number: the endpoint, or 0; guarded by dibber_card.lock
+ * @user: whose credits it uses; guarded by dibber_card.lock
+ * @regions: of the endpoint; guarded by dibber_card.lock
+ * @map_lock: guards what follows; taken in page faults
+ * @mapped: the endpoint's number while its window and queues may be mapped, or 0
+ * @queues: both queues
+ * @queue_bytes: of both, whole pages
+ * @queue_address: their bus address
+ * @ones: pages of ones, which mappings show behind the endpoint's end
+ */
+struct dibber_file {
+	struct dibber_card *card;
+	struct file *file;
+	struct mutex lock; /* one ENDPOINT_OPEN at a time */
+	struct mmu_notifier notifier;
+	struct mm_struct *mm;
+	unsigned int number;
+	struct dibber_user *user;
+	struct list_head regions;
+
+	struct mutex map_lock; /* guards what follows */
+	unsigned int mapped;
+	void *queues;
+	size_t queue_bytes;
+	dma_addr_t queue_address;
+	struct page *ones;
+};
+
+static inline u32 dibber_read(struct dibber_card *card, u32 offset)
+{
+	return readl(card->bar + offset);
+}
+
+static inline void dibber_write(struct dibber_card *card, u32 offset, u32 value)
+{
+	writel(value, card->bar + offset);
+}
+
+static inline u32 dibber_doorbell(unsigned int endpoint, u32 offset)
+{
+	return DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE + DIBBER_DOORBELL_OFFSET +
+	       offset;
+}
+
+static inline u32 dibber_slot(unsigned int endpoint, u32 slot)
+{
+	return DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE + DIBBER_SLOT_OFFSET +
+	       slot * DIBBER_SLOT_BYTES;
+}
+
+/* main.c */
+
+/* Say why something was refused: one line in the log a second. */
+__printf(2, 3) void dibber_complain(struct dibber_card *card, const char *format, ...);
+void dibber_put(struct dibber_card *card);
+
+/* program.c */
+int dibber_program_load(struct dibber_card *card);
+void dibber_program_stop(struct dibber_card *card);
+
+/* admin.c: with the card locked */
+int dibber_admin_create(struct dibber_card *card);
+void dibber_admin_destroy(struct dibber_card *card);
+void dibber_admin_tell(struct dibber_card *card);
+int dibber_admin_check(struct dibber_card *card);
+int dibber_admin(struct dibber_card *card, struct dibber_admin_command *command);
+
+/* region.c */
+int dibber_keys_begin(struct dibber_card *card);
+int dibber_region_add(struct dibber_file *file, struct dibber_region_add *add);
+int dibber_region_remove(struct dibber_file *file, u32 key);
+/* With the card locked. */
+void dibber_regions_release(struct dibber_file *file);
+
+/* endpoint.c */
+int dibber_endpoint_open(struct dibber_file *file, struct dibber_endpoint_open *open);
+/* With the card locked; again: nothing. */
+void dibber_endpoint_close(struct dibber_file *file);
+int dibber_endpoint_eventfd(struct dibber_file *file, int fd);
+void dibber_endpoint_interrupt(struct dibber_endpoint *endpoint);
+
+/* mapping.c */
+int dibber_mmap(struct file *filp, struct vm_area_struct *vma);
+loff_t dibber_mapping_window(unsigned int number);
+loff_t dibber_mapping_queues(unsigned int number);
+/* From now on the endpoint's mappings show ones. */
+void dibber_mapping_end(struct dibber_file *file);
+
+/* file.c */
+extern const struct file_operations dibber_file_operations;
+
+#endif

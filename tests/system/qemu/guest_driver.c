@@ -1,0 +1,81 @@
+/* Init of a test guest with dibber.ko: loads it for two cards, runs each program of /tests as
+ * `PROGRAM FIRMWARE URI URI`, then takes the driver away. What a program says is on the console;
+ * its exit code is told by its name. `pinned` is what the kernel counts as pinned in the end.
+ */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "guest.h"
+
+#define TESTS	 "/tests"
+#define FIRMWARE "/lib/firmware/dibber/mcp.dibfw"
+
+static void run(const char *path, const char *name)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child < 0)
+		guest_fail("fork");
+	if (child == 0) {
+		execl(path, path, FIRMWARE, "/dev/dibber0", "/dev/dibber1", (char *)NULL);
+		guest_fail(path);
+	}
+	waitpid(child, &status, 0);
+	guest_say(name, (unsigned int)status);
+	guest_say("pinned", (unsigned long long)pinned_pages());
+}
+
+/* Documentation/ABI/testing/dev-kmsg: "priority,number,microseconds,…;text". */
+static unsigned long long time_of(const char *line)
+{
+	unsigned long long microseconds = 0;
+
+	sscanf(line, "%*u,%*u,%llu", &microseconds);
+	return microseconds;
+}
+
+/* What the kernel has said of the driver, and of anything that went wrong: `log MICROSECONDS TEXT`.
+ */
+static void show_log(void)
+{
+	static const char *const signs[] = { "dibber", "BUG", "WARNING", "RIP:", "Oops", "hung" };
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	char line[8192];
+	ssize_t length;
+
+	while ((length = read(fd, line, sizeof(line) - 1)) > 0) {
+		line[length] = 0;
+		line[strcspn(line, "\n")] = 0;
+		for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+			if (strstr(line, signs[i])) {
+				printf("log %llu %s\n", time_of(line), strchr(line, ';') + 1);
+				break;
+			}
+		}
+	}
+	close(fd);
+}
+
+int main(void)
+{
+	guest_begin();
+	guest_load_module("/dibber.ko", "node=0,1");
+	guest_say("cards", (unsigned long long)!access("/dev/dibber0", F_OK) +
+				   !access("/dev/dibber1", F_OK));
+	guest_for_each(TESTS, run);
+	guest_say("unloaded", syscall(SYS_delete_module, "dibber", O_NONBLOCK) == 0);
+	guest_say("nodes_left", (unsigned long long)!access("/dev/dibber0", F_OK));
+	show_log();
+	guest_end();
+}

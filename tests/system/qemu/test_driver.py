@@ -1,0 +1,181 @@
+"""The Linux driver: dibber.ko in a Debian kernel, with two simulated cards in one guest.
+
+One guest without an IOMMU runs most of it: there the cards reach memory by page tables. A second
+one, behind an emulated IOMMU, shows that a region is one range of bus addresses.
+"""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import itertools
+import pathlib
+import subprocess
+import sys
+
+import machine
+import pytest
+from dibber.interface.description import C
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[2]
+BUILD = ROOT / "build"
+DRIVER = ROOT / "software/driver"
+
+CALLS = (
+    "read_only_door",
+    "registers",
+    "opening",
+    "mapping",
+    "commands_and_interrupts",
+    "regions",
+    "limits",
+    "children",
+)
+PAIRS = ("bytes", "no_system_calls", "protection", "interrupt", "unbind")
+EXAMPLES = ROOT / "software/lib/examples"
+# In this order; behind the last one the driver has one card less.
+TESTS = {
+    "calls": HERE / "driver_calls.c",
+    "registration": HERE / "driver_registration.c",
+    "lives": HERE / "driver_lives.c",
+    "put_strided": EXAMPLES / "put_strided.c",
+    "messages": EXAMPLES / "messages.c",
+    "mailbox": EXAMPLES / "mailbox.c",
+    "pairs": HERE / "driver_pairs.c",
+}
+
+
+def boot(request, directory, tests, iommu):
+    """What a guest wrote that has run `tests`, names of TESTS, one behind the other."""
+    sources = {"init": [HERE / "guest_driver.c", HERE / "guest_common.c"]}
+    sources.update({f"tests/{n}_{name}": [TESTS[name]] for n, name in enumerate(tests)})
+    files = {
+        "lib": None,
+        "lib/firmware": None,
+        "lib/firmware/dibber": None,
+        "lib/firmware/dibber/mcp.dibfw": BUILD / "firmware/mcp.dibfw",
+        "dibber.ko": BUILD / "driver/dibber.ko",
+        "tests": None,
+    }
+    for name, parts in sources.items():
+        files[name] = directory / pathlib.Path(name).name
+        machine.build(
+            files[name],
+            [*parts, BUILD / "lib/libdibber.a"],
+            f"-I{ROOT}/software/lib/include",
+            f"-I{BUILD}/generated",
+            f"-I{DRIVER}",
+            "-pthread",
+        )
+    archive = directory / "initramfs"
+    archive.write_bytes(machine.initramfs(files))
+    with machine.simulator(directory, request.config.getoption("--seed"), cards=2) as sockets:
+        console = machine.boot(BUILD / "qemu", archive, sockets, iommu=iommu, timeout=1800)
+    (directory / "console").write_text(console)
+    return console
+
+
+@pytest.fixture(scope="module")
+def translated(request, tmp_path_factory):
+    """Of the guest behind an IOMMU."""
+    tests = ("registration", "put_strided")
+    return boot(request, tmp_path_factory.mktemp("translated"), tests, iommu=True)
+
+
+@pytest.fixture(scope="module")
+def console(request, tmp_path_factory):
+    """Of the guest without an IOMMU."""
+    return boot(request, tmp_path_factory.mktemp("driver"), TESTS, iommu=False)
+
+
+def log(console):
+    """What the kernel has said: (microseconds, text)."""
+    lines = [line.split(" ", 2) for line in console.splitlines() if line.startswith("log ")]
+    return [(int(time), text) for _, time, text in lines]
+
+
+def test_both_cards_are_probed(console):
+    assert machine.said(console)["cards"] == 2
+    for number in (0, 1):
+        said = f"/dev/dibber{number}: node {number}, 8 endpoints"
+        assert any(said in text for _, text in log(console))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_answer_as_the_page_says(console, name):
+    assert f"calls {name} right" in console, console
+
+
+def test_killed_orphaned_and_executed_processes_leave_nothing(console):
+    assert "kills 20" in console
+    assert machine.said(console)["2_lives"] == 0, console
+
+
+def measured(console, name):
+    """(log2 of a page's bytes or 0, microseconds to register, to withdraw)."""
+    line = next(line for line in console.splitlines() if line.startswith(f"measured {name} "))
+    return tuple(map(int, line.split()[2:]))
+
+
+def test_huge_pages_are_used_as_such(console):
+    assert measured(console, "small")[0] == 12
+    assert measured(console, "huge")[0] == 21
+    assert measured(console, "huge-unaligned")[0] == 21
+
+
+def test_the_librarys_programs_run_on_it_as_they_stand(console):
+    said = machine.said(console)
+    assert (said["3_put_strided"], said["4_messages"], said["5_mailbox"]) == (0, 0, 0), console
+    assert "notice 7: 512 bytes; the last element is 63" in console
+    assert "32 words and the 200000 bytes of the index" in console
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_library_between_two_cards(console, name):
+    assert f"pairs {name} right" in console, console
+    assert machine.said(console)["6_pairs"] == 0, console
+
+
+def test_no_page_stays_pinned(console):
+    assert machine.said(console)["pinned"] == 0
+
+
+def test_the_driver_goes_and_leaves_nothing(console):
+    said = machine.said(console)
+    assert (said["unloaded"], said["nodes_left"]) == (1, 0)
+
+
+def test_the_kernel_complains_of_nothing(console):
+    signs = ("BUG", "WARNING", "RIP:", "Oops", "hung")
+    assert not [text for _, text in log(console) if any(sign in text for sign in signs)]
+
+
+def test_bad_calls_are_told_at_most_once_a_second(console):
+    times = [time for time, text in log(console) if text.startswith("dibber0: ")]
+    assert len(times) >= 2
+    assert all(later - sooner >= 1_000_000 for sooner, later in itertools.pairwise(times)), console
+
+
+def test_behind_an_iommu_scattered_pages_are_one_range(translated):
+    assert machine.said(translated)["0_registration"] == 0, translated
+    for name in ("small", "huge", "huge-unaligned"):
+        assert measured(translated, name)[0] == 0
+
+
+def test_behind_an_iommu_a_column_is_put_into_the_other_cards_memory(translated):
+    assert machine.said(translated)["1_put_strided"] == 0, translated
+    assert machine.said(translated)["pinned"] == 0
+
+
+def test_what_is_installed_builds_and_knows_its_cards(tmp_path):
+    install = ["make", "-C", DRIVER, "install", f"DESTDIR={tmp_path}", f"PYTHON={sys.executable}"]
+    subprocess.run(install, check=True, capture_output=True, timeout=300)
+    sources = tmp_path / "usr/src/dibber-0.1.0"
+    assert (sources / "dkms.conf").exists()
+    assert (tmp_path / "lib/udev/rules.d/60-dibber.rules").exists()
+    firmware = tmp_path / "lib/firmware/dibber/mcp.dibfw"
+    assert firmware.read_bytes() == (BUILD / "firmware/mcp.dibfw").read_bytes()
+    kernel = ["make", "-C", BUILD / "qemu/headers/kernel", f"M={sources}", "modules"]
+    subprocess.run(kernel, check=True, capture_output=True, timeout=300)
+    module = (sources / "dibber.ko").read_bytes()
+    assert f"alias=pci:v{C.PCI_VENDOR:08X}d{C.PCI_DEVICE:08X}".encode() in module
+    assert b"firmware=dibber/mcp.dibfw" in module
