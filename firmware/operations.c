@@ -27,21 +27,24 @@ static RARE bool administrate(uint32_t tag, uint32_t first_word)
 {
 	uint32_t cookie = ADMIN_WORD(tag, cookie);
 	enum dibber_status status = DIBBER_STATUS_OK;
+	bool ended;
 
 	if (admin_must_wait(tag, first_word))
 		return false;
 	command_take(0);
 	trace(DIBBER_TRACE_COMMAND, tag, first_word);
-	if (admin_command(tag, first_word, &status))
-		command_complete(tag, cookie, 0, 0, status, 0,
-				 first_word >> 8 & DIBBER_FLAG_SOLICIT);
+	ended = admin_command(tag, first_word, &status);
 	if (status != DIBBER_STATUS_OK) {
 		mcp_shared.refused++;
-		return true;
+	} else {
+		mcp_shared.commands++;
+		/* Before the completion, which tells the new owner that the endpoint is open. */
+		if ((first_word & 0xff) == DIBBER_OPCODE_ENDPOINT_OPEN)
+			barrier_forget(first_word >> 24);
 	}
-	mcp_shared.commands++;
-	if ((first_word & 0xff) == DIBBER_OPCODE_ENDPOINT_OPEN)
-		barrier_forget(first_word >> 24);
+	if (ended)
+		command_complete(tag, cookie, 0, 0, status, 0,
+				 first_word >> 8 & DIBBER_FLAG_SOLICIT);
 	return true;
 }
 
