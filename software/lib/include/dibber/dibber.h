@@ -537,6 +537,11 @@ struct dib_delivery {
  * has handed all of it to its host, in front of whatever it writes after that. A program over there that wants to read it waits for a
  * notice, which comes behind the data; a completion here may be seen before the last writes have arrived in its memory.
  *
+ * The other node must not be the card's own one. A put, a get, a send, a receive or an atomic to the own node ends with
+ * BAD_NODE and changes nothing, because its packets would leave by the link and no path leads back. Within a node the CPU
+ * copies: memcpy(3), and for a notice a flag of the program's own. A word that other nodes change by atomics belongs at a node
+ * whose own program leaves it alone, because the card's atomics are not atomic against its CPU.
+ *
  * A notice to an endpoint that is closed, or that the other card does not have, is lost. The bytes arrive and the completion
  * is OK all the same. A notice that finds its event queue full is lost, too; `overruns` of the next event counts these. The
  * other card counts both in its counter EVENTS_LOST, which dib_card_info() and `dibber info` show.
@@ -577,6 +582,8 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
  * @target_key: a region of this endpoint with the right LOCAL_WRITE
  *
  * The completion tells that the bytes are here. A get that fails may have written a part, see "Failures" in dibber(7).
+ *
+ * The own node is refused with BAD_NODE; dib_put() says why, and what to do instead.
  *
  * Errors: those of dib_put().
  */
@@ -728,6 +735,8 @@ struct dib_atomic {
  * @delivery: flags SOLICIT and FENCE
  *
  * `value` of the completion is what was there before.
+ *
+ * The own node is refused with BAD_NODE; dib_put() says why, and what to do instead.
  *
  * Atomic among the operations of the card that owns the memory, not against its CPU. Executed exactly once. An operand that
  * is not naturally aligned in that memory ends it with REMOTE_ALIGNMENT.
