@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from dibber.interface.description import FLAG, OPCODE, RIGHT, STATUS, C
 from libdibber import Card, Endpoint, Flag, List, Mailbox, Opcode, Right, Status, Walk, arguments
-from libdibber.binding import Clock, Completion, Event, Network
+from libdibber.binding import Clock, Completion, Event, Network, library
 
 pytestmark = pytest.mark.fault
 
@@ -664,3 +664,16 @@ def test_the_example_at_the_head_of_the_package_is_python():
         if isinstance(node, ast.Attribute)
     }
     assert {"register", "put_array", "indexed", "wait", "poll"} <= names
+
+
+def test_why_the_own_node_is_refused_stands_at_the_calls_and_in_the_status():
+    header = (ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h").read_text()
+    of = {
+        call: re.search(rf"/\*\*\n \* {call}\(\) - .*?\*/", header, re.S)[0]
+        for call in ("dib_put", "dib_get", "dib_atomic")
+    }
+    assert all("own" in text and "BAD_NODE" in text for text in of.values())
+    assert "memcpy(3)" in of["dib_put"]
+    say = library().dib_status_string
+    say.restype = ctypes.c_char_p
+    assert b"itself" in say(STATUS.BAD_NODE) and b"copy there with the CPU" in say(STATUS.BAD_NODE)

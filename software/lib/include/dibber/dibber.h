@@ -613,6 +613,12 @@ struct dib_delivery {
  * the last bytes have arrived in the other host's memory. A program there that wants to read the
  * bytes waits for a notice, because the notice comes behind the data.
  *
+ * The other node must not be the card's own node. A put, a get, a send, a receive or an atomic to
+ * the own node ends with BAD_NODE and changes nothing, because its packets would leave by the link
+ * and no path leads back. Within a node the CPU copies: memcpy(3), and for a notice a flag of the
+ * program's own. A word that other nodes change by atomics belongs at a node whose own program
+ * leaves it alone, because the card's atomics are not atomic against its CPU.
+ *
  * A notice to an endpoint that is closed, or that the other card does not have, is lost. The bytes
  * arrive and the completion is OK all the same. A notice that finds its event queue full is lost
  * too, and `overruns` of the next event counts it. The other card counts both in its counter
@@ -656,6 +662,8 @@ int dib_put_inline(struct dib_endpoint *endpoint, const struct dib_delivery *del
  *
  * The completion says that the bytes are here. A get that fails may have written a part, see
  * "Failures" in dibber(7).
+ *
+ * The own node is refused with BAD_NODE; dib_put() says why, and what to do instead.
  *
  * Errors: those of dib_put().
  */
@@ -814,6 +822,8 @@ struct dib_atomic {
  * @delivery: flags SOLICIT and FENCE
  *
  * `value` of the completion is the value that was there before.
+ *
+ * The own node is refused with BAD_NODE; dib_put() says why, and what to do instead.
  *
  * The operation is atomic among the operations of the card that owns the memory, not against its
  * CPU. It is executed exactly once.
