@@ -106,6 +106,8 @@ struct dib_transport {
 	bool observes;	 /* by observe() */
 	uint32_t random; /* a number to use in place of one drawn at random, so that a run repeats;
 			    0: none */
+	uint32_t preloaded; /* CRC of the image that lies in the card's SRAM, and nothing has been
+			       written there since; 0: none */
 	bool copies;	 /* the card has copies of memory, which serve() brings up to date */
 	uint32_t shared_bytes; /* with copies: for how much there is room */
 };
