@@ -36,8 +36,8 @@ SIM = ROOT / "hw" / "sim"
 BUILD = ROOT / "build" / "sim"
 
 CXXFLAGS = "-std=c++20 -O2 -g1 -Wall -Wextra -pthread"
-# Verilated code is large and compiled once: what is called each cycle gets all there is. Chunks are
-# short, and -O3 makes them no faster. What is called once a card is compiled as fast as possible.
+# Verilated code is large and compiled once: what is called each cycle is optimised. What is called
+# once a card is compiled as fast as possible.
 VERILATED_FLAGS = "-std=c++20 -pthread -w -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 -DVL_TIME_CONTEXT"
 MODEL_FLAGS = f"{VERILATED_FLAGS} -O3"
 CHUNK_FLAGS = f"{VERILATED_FLAGS} -O2"

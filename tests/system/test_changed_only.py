@@ -39,9 +39,9 @@ def replay(name, pins, *options):
 
 
 def put_blocks(side, key):
-    """8-byte blocks to where every third word of the target lies."""
+    """64 blocks of 8 bytes, 24 bytes apart, to places 40 bytes apart."""
     own = side.regions["source"].key
-    return side.put_strided((own, 0, 8, [(64, 24)]), (key, 8, 8, [(64, 40)]))
+    return side.put_strided((own, 8, 0, ((64, 24),)), (key, 8, 8, ((64, 40),)))
 
 
 def put_inline(side, key):
