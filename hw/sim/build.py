@@ -6,9 +6,13 @@
     python hw/sim/build.py --profile gen1x1      build/sim/dibber-sim-64-62.5: another clock
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
+    python hw/sim/build.py --replay              build/sim/dibber-replay-128: recorded pins go
+                                                 through a card, and its outputs are compared
+    python hw/sim/build.py --plain               build/sim/dibber-sim-128-plain: Verilator's own
+                                                 code, which computes all logic in each cycle
 
 The last line printed is the path of the program. Steps: interface header, Verilog by boards/sim.py,
-C++ by Verilator, programs by ninja.
+C++ by Verilator, C++ that computes only what changed by hw/sim/changed, programs by ninja.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -25,14 +29,20 @@ import sys
 import tomllib
 import typing
 
+import changed
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = ROOT / "hw" / "sim"
 BUILD = ROOT / "build" / "sim"
 
 CXXFLAGS = "-std=c++20 -O2 -g1 -Wall -Wextra -pthread"
-# Verilated code is large and compiled once: what is called each cycle gets all there is.
-MODEL_FLAGS = "-std=c++20 -O3 -pthread -w -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 -DVL_TIME_CONTEXT"
-SLOW_FLAGS = MODEL_FLAGS.replace("-O3", "-O1")
+# Verilated code is large and compiled once: what is called each cycle is optimised. What is called
+# once a card is compiled as fast as possible.
+VERILATED_FLAGS = "-std=c++20 -pthread -w -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 -DVL_TIME_CONTEXT"
+MODEL_FLAGS = f"{VERILATED_FLAGS} -O3"
+CHUNK_FLAGS = f"{VERILATED_FLAGS} -O2"
+SLOW_FLAGS = f"{VERILATED_FLAGS} -O0"
+RUN_TIME_FLAGS = f"{VERILATED_FLAGS} -O1"
 
 VERILATOR_FLAGS = [
     "--cc",
@@ -45,6 +55,8 @@ VERILATOR_FLAGS = [
     "-Wno-fatal",
     "-Wno-lint",
     "-Wno-style",
+    # Migen writes <= in combinational blocks of one signal each, where it means the same as =.
+    "-Wno-COMBDLY",
     "--output-split",
     "8000",
 ]
@@ -174,6 +186,31 @@ def take_over(fresh, output):
     shutil.rmtree(fresh)
 
 
+def only_changed(directory, top="dibber_card", counted=False):
+    """C++ that computes only what changed, from that in directory/verilated; the folder with it."""
+    verilated = directory / "verilated"
+    output = directory / ("counted" if counted else "changed")
+    inputs = [
+        *verilated.glob("*.cpp"),
+        *verilated.glob("*.h"),
+        *(SIM / "changed").glob("*.py"),
+        changed.activity.FILE,
+    ]
+    stamp = Stamp(directory / f"{output.name}.stamp", filter(pathlib.Path.exists, inputs))
+    if not stamp.current():
+        fresh = directory / f"{output.name}.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            changed.write(verilated, fresh, top, counted)
+        except changed.UnknownForm as unknown:
+            sys.exit(
+                f"build.py: {unknown}; `--plain` builds without hw/sim/changed, more slowly to run"
+            )
+        take_over(fresh, output)
+        stamp.set()
+    return output
+
+
 # Programs -----------------------------------------------------------------------------------------
 
 
@@ -195,11 +232,22 @@ class Ninja:
 
     def __init__(self, path, includes):
         self.path = path
+        self.compiled = set()  # headers
         self.lines = [
             "rule cxx",
             f"  command = {os.environ.get('CXX', 'g++')} -MD -MF $out.d $flags "
             + " ".join(f"-isystem {i}" for i in includes)
             + " -c $in -o $out",
+            "  depfile = $out.d",
+            "  deps = gcc",
+            "  description = compile $in",
+            "",
+            # GCC takes a precompiled header where one of the same flags is beside the name of
+            # the first header.
+            "rule header",
+            f"  command = {os.environ.get('CXX', 'g++')} -MD -MF $out.d $flags "
+            + " ".join(f"-isystem {i}" for i in includes)
+            + " -x c++-header -c $in -o $out",
             "  depfile = $out.d",
             "  deps = gcc",
             "  description = compile $in",
@@ -210,8 +258,23 @@ class Ninja:
             "",
         ]
 
-    def objects(self, sources, flags, directory):
-        result = []
+    def objects(self, sources, flags, directory, header=None):
+        """Objects of sources, in directory/obj.
+
+        header : what each source includes first; it is compiled once
+        """
+        result, needs = [], ""
+        if header:
+            name = f"{hashlib.sha256(flags.encode()).hexdigest()[:8]}-{header.name}"
+            compiled = directory / "obj" / f"{name}.gch"
+            if compiled not in self.compiled:
+                self.compiled.add(compiled)
+                self.lines += [
+                    f"build {quoted(compiled)}: header {quoted(header)}",
+                    f"  flags = {flags}",
+                ]
+            flags += f" -include {compiled.with_suffix('')}"
+            needs = f" | {quoted(compiled)}"
         for source in sources:
             name = (
                 source.relative_to(SIM) if source.is_relative_to(SIM) else pathlib.Path(source.name)
@@ -221,7 +284,10 @@ class Ninja:
                 / "obj"
                 / str(name).replace("/", "_").replace(".cpp", ".o").replace(".cc", ".o")
             )
-            self.lines += [f"build {quoted(target)}: cxx {quoted(source)}", f"  flags = {flags}"]
+            self.lines += [
+                f"build {quoted(target)}: cxx {quoted(source)}{needs}",
+                f"  flags = {flags}",
+            ]
             result.append(target)
         return result
 
@@ -239,7 +305,7 @@ class Ninja:
 def library():
     """Sources of the host model, the cable and the servers."""
     folders = ("host", "vfio", "clock", "cable", "jtag", "flash")
-    alone = ("main.cc", "card.cc")
+    alone = ("main.cc", "card.cc", "replay.cc")
     return [f for f in sorted(SIM.glob("*.cc")) if f.name not in alone] + [
         f for folder in folders for f in sorted((SIM / folder).glob("*.cc"))
     ]
@@ -266,7 +332,7 @@ def common(jobs):
             ninja.objects([SIM / "main.cc"], CXXFLAGS, directory),
             ninja.objects(
                 [include / "verilated.cpp", include / "verilated_threads.cpp"],
-                SLOW_FLAGS,
+                RUN_TIME_FLAGS,
                 directory,
             ),
         )
@@ -274,37 +340,101 @@ def common(jobs):
     return objects
 
 
-def model_objects(ninja, output, directory, includes=""):
-    """Verilated code."""
+def is_slow(file):
+    """Whether what is in a file of Verilator's is called once a card."""
+    return "Slow" in file.name or "__Syms" in file.name
+
+
+def model_objects(ninja, output, directory, includes="", flags=MODEL_FLAGS):
+    """Verilator's own code."""
     model = sorted(output.glob("*.cpp"))
-    slow = [f for f in model if "Slow" in f.name or "__Syms" in f.name]
-    return ninja.objects(
-        [f for f in model if f not in slow], MODEL_FLAGS + includes, directory
-    ) + ninja.objects(slow, SLOW_FLAGS + includes, directory)
+    header = next(output.glob("*__pch.h"))
+    fast = [f for f in model if not is_slow(f)]
+    slow = [f for f in model if is_slow(f)]
+    return ninja.objects(fast, flags + includes, directory, header) + ninja.objects(
+        slow, SLOW_FLAGS + includes, directory, header
+    )
 
 
-def build_card(profile, jobs):
+def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS):
+    """Code of hw/sim/changed in the folder `code`, and what it needs of Verilator's."""
+    header = next(output.glob("*__pch.h"))
+    # The rest, with a number in its name, is the evaluation that `code` replaces.
+    once = [f for f in sorted(output.glob("*.cpp")) if is_slow(f) or "__Dpi" in f.name]
+    model = output / header.name.replace("__pch.h", ".cpp")
+    return ninja.objects(sorted(code.glob("*.cc")), flags, directory, header) + ninja.objects(
+        [*once, model], SLOW_FLAGS, directory, header
+    )
+
+
+class Variant(typing.NamedTuple):
+    """What a program with a Verilated card is made of.
+
+    plain       : Verilator's own code
+    unoptimised : compiled at -O0, for a program that runs for seconds
+    counted     : it counts how often each unit of the logic has something to do
+    """
+
+    plain: bool = False
+    unoptimised: bool = False
+    counted: bool = False
+
+    @property
+    def suffix(self):
+        return (
+            ("-plain" if self.plain else "")
+            + ("-unoptimised" if self.unoptimised else "")
+            + ("-counted" if self.counted else "")
+        )
+
+
+ORDINARY = Variant()
+
+
+def card_of(profile):
+    """The card that a profile needs: data width in bits, clock in MHz, and its name."""
     values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())["card"]
     width, clock = values["data_width"], values["clock_mhz"]
-    name = f"{width}" if clock == 125 else f"{width}-{clock:g}"
-    directory = BUILD / f"card{name}"
-    program = BUILD / f"dibber-sim-{name}"
+    return width, clock, f"{width}" if clock == 125 else f"{width}-{clock:g}"
+
+
+def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
+    """The program `name`, dibber-sim or dibber-replay, with the card that a profile needs."""
+    width, clock, card_name = card_of(profile)
+    directory = BUILD / f"card{card_name}"
+    program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
         gateware(directory, width, clock)
         output, root = verilate(directory)
         shared = common(jobs)
+        objects = directory / f"{name}{variant.suffix}"
+        if variant.plain:
+            code = SIM / "plain"
+        else:
+            code = only_changed(directory, counted=variant.counted)
         ninja = Ninja(
-            directory / "build.ninja",
-            [header, output, root / "include", root / "include" / "vltstd"],
+            objects / "build.ninja",
+            [header, code, output, root / "include", root / "include" / "vltstd"],
         )
-        model = model_objects(ninja, output, directory)
+        # The simulator and the replay share the objects of the card.
+        model_directory = directory / f"model{variant.suffix}"
+        level = {"flags": SLOW_FLAGS} if variant.unoptimised else {}
+        if variant.plain:
+            model = model_objects(ninja, output, model_directory, **level)
+        else:
+            model = changed_objects(ninja, output, code, model_directory, **level)
         card = ninja.objects(
             [SIM / "card.cc"],
-            f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock}",
-            directory,
+            f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock}"
+            + (" -DDIBBER_COUNTED" if variant.counted else ""),
+            model_directory,
         )
-        ninja.program(program, [*model, *card, *shared.library, *shared.main, *shared.run_time])
+        if name == "dibber-sim":
+            main = shared.main
+        else:
+            main = ninja.objects([SIM / "replay.cc"], CXXFLAGS, objects)
+        ninja.program(program, [*model, *card, *shared.library, *main, *shared.run_time])
         ninja.build(jobs)
     return program
 
@@ -333,12 +463,31 @@ def main():
         "--profile", default="gen2x4", help="build the card that this profile needs"
     )
     parser.add_argument("--test", action="store_true", help="build the test programs instead")
+    parser.add_argument(
+        "--replay", action="store_true", help="build the program that replays recorded pins"
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="compute all logic in each cycle: Verilator's own code"
+    )
+    parser.add_argument(
+        "--unoptimised", action="store_true", help="compile the card at -O0, for a short run"
+    )
+    parser.add_argument(
+        "--counted", action="store_true", help="count how busy each part is (changed/measure.py)"
+    )
     parser.add_argument("--jobs", default="2", help="compilers at once")
     args = parser.parse_args()
+    if args.plain and args.counted:
+        parser.error("--plain and --counted exclude each other")
     if not args.test and not (SIM / "profiles" / f"{args.profile}.toml").exists():
         known = ", ".join(sorted(f.stem for f in (SIM / "profiles").glob("*.toml")))
         sys.exit(f"build.py: there is no profile '{args.profile}': there are {known}")
-    print(build_test(args.jobs) if args.test else build_card(args.profile, args.jobs))
+    if args.test:
+        print(build_test(args.jobs))
+    else:
+        name = "dibber-replay" if args.replay else "dibber-sim"
+        variant = Variant(args.plain, args.unoptimised, args.counted)
+        print(build_card(args.profile, args.jobs, name, variant))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,17 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include <verilated.h>
 
 #include "Vdibber_card.h"
+#include "Vdibber_card___024root.h"
+#include "Vdibber_card_dibber_card.h"
 #include "device.h"
+#include "evaluator.h"
 #include "flash/flash.h"
 
 /* Verilator's runtime wants it when time comes from nowhere else. */
@@ -21,7 +25,8 @@ namespace {
 
 class Card : public Device {
 public:
-    Card(const std::string& name, uint64_t seed) : model_(&context_, name.c_str())
+    Card(const std::string& name, uint64_t seed)
+        : model_(&context_, name.c_str()), evaluator_(model_)
     {
         context_.randReset(0);
         context_.randSeed(int(seed & 0x7fffffff));
@@ -35,6 +40,10 @@ public:
          * card that is gone. */
         Verilated::threadContextp(&context_);
         model_.final();
+#ifdef DIBBER_COUNTED
+        for (uint64_t runs : evaluator_.runs)
+            printf("%llu\n", (unsigned long long)runs);
+#endif
     }
 
     unsigned data_width() const override { return DIBBER_DATA_WIDTH; }
@@ -42,7 +51,6 @@ public:
 
     void settle(const Inputs& in, Outputs& out) override
     {
-        model_.sys_clk = 0;
         model_.sys_rst = in.reset;
         model_.pcie_rx_valid = in.pcie_rx.valid;
         if (in.pcie_rx.valid) {
@@ -71,7 +79,7 @@ public:
         model_.jtag_tms = in.jtag_tms;
         model_.jtag_tdi = in.jtag_tdi;
         model_.flash_miso = flash_miso_;
-        model_.eval();
+        evaluator_.settle();
 
         out.pcie_rx_ready = model_.pcie_rx_ready;
         out.pcie_tx.valid = model_.pcie_tx_valid;
@@ -89,13 +97,47 @@ public:
     void clock(const Inputs&) override
     {
         flash_miso_ = flash_.step(model_.flash_cs_n, model_.flash_clk, model_.flash_mosi);
-        model_.sys_clk = 1;
-        model_.eval();
+        evaluator_.clock();
+    }
+
+    size_t sram_bytes() const override
+    {
+        return DIBBER_DATA_WIDTH / 8 * sizeof(card().__PVT__sram0) / sizeof(uint32_t);
+    }
+
+    void preload(const std::vector<uint8_t>& image) override
+    {
+        auto& card = *model_.rootp->dibber_card;
+        for (size_t at = 0; at + 4 <= image.size(); at += 4) {
+            uint32_t word;
+            std::memcpy(&word, image.data() + at, 4);
+            size_t row = at / (DIBBER_DATA_WIDTH / 8);
+            switch (at / 4 % (DIBBER_DATA_WIDTH / 32)) {
+            case 0:
+                card.__PVT__sram0[row] = word;
+                break;
+            case 1:
+                card.__PVT__sram1[row] = word;
+                break;
+#if DIBBER_DATA_WIDTH == 128
+            case 2:
+                card.__PVT__sram2[row] = word;
+                break;
+            case 3:
+                card.__PVT__sram3[row] = word;
+                break;
+#endif
+            }
+        }
+        evaluator_.touch();
     }
 
 private:
+    const Vdibber_card_dibber_card& card() const { return *model_.rootp->dibber_card; }
+
     VerilatedContext context_;
     Vdibber_card model_;
+    Evaluator evaluator_; /* of hw/sim/changed, or of hw/sim/plain */
     Flash flash_;
     bool flash_miso_ = true;
 };

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "profile.h"
 
@@ -65,6 +67,12 @@ public:
 
     /* The rising edge. `in` has not changed since settle(). */
     virtual void clock(const Inputs& in) = 0;
+
+    /* Bytes of the control program's SRAM that preload() can write; 0: it cannot. */
+    virtual size_t sram_bytes() const { return 0; }
+
+    /* Put `image` at the begin of the SRAM, between clock() and settle() at the end of a reset. */
+    virtual void preload(const std::vector<uint8_t>&) {}
 };
 
 /* The device called `name` for card number `card`; throws std::runtime_error for an unknown name.

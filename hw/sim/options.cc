@@ -31,6 +31,10 @@ const char* const usage =
     "  --reset-takes-power   a card that is reset, as by a client that comes, keeps nothing\n"
     "  --threads N           1: everything in one thread, with the same results (2)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
+    "  --preload FILE        control program that lies in each card's SRAM after a reset. A\n"
+    "                        client that loads this file need not write and compare it\n"
+    "  --record DIR          write the pins of each card in each cycle to DIR/card0.pins, ...\n"
+    "                        for dibber-replay: some 100 MB a million cycles and card\n"
     "  --stats FILE          write statistics there at the end, as JSON\n"
     "  --exit-when-done      end when all participants have gone\n"
     "  --watchdog S          name who holds the clock after S seconds (30)\n"
@@ -60,7 +64,8 @@ Options parse_options(int argc, char** argv, bool& help)
         {"seed", 1, nullptr, 'S'},         {"ber", 1, nullptr, 'b'},
         {"fault", 1, nullptr, 'f'},        {"set", 1, nullptr, 'x'},
         {"threads", 1, nullptr, 't'},      {"tlp-trace", 1, nullptr, 'T'},
-        {"stats", 1, nullptr, 'j'},        {"exit-when-done", 0, nullptr, 'e'},
+        {"stats", 1, nullptr, 'j'},        {"record", 1, nullptr, 'r'},
+        {"preload", 1, nullptr, 'l'},      {"exit-when-done", 0, nullptr, 'e'},
         {"watchdog", 1, nullptr, 'w'},     {"device", 1, nullptr, 'd'},
         {"jtag", 0, nullptr, 'J'},         {"reset-takes-power", 0, nullptr, 'P'},
         {"help", 0, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
@@ -110,6 +115,12 @@ Options parse_options(int argc, char** argv, bool& help)
         case 'j':
             options.stats = optarg;
             break;
+        case 'r':
+            options.record = optarg;
+            break;
+        case 'l':
+            options.preload = optarg;
+            break;
         case 'e':
             options.exit_when_done = true;
             break;
@@ -138,6 +149,8 @@ Options parse_options(int argc, char** argv, bool& help)
         throw UsageError(std::string("unexpected argument ") + argv[optind]);
     if (options.profile.empty())
         throw UsageError("--profile is missing");
+    if (!options.record.empty() && !options.preload.empty())
+        throw UsageError("--record and --preload exclude each other: a replay has pins alone");
     return options;
 }
 

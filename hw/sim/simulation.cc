@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 #include "random.h"
 
@@ -26,6 +27,14 @@ double seconds()
 {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
+}
+
+/* Seconds of CPU time that this process has used. */
+double cpu_seconds()
+{
+    timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
 /* Cycles that cards and hosts can run apart: see the head of simulation.h. A word sent in the first
@@ -59,6 +68,11 @@ Simulation::Simulation(const Profile& profile, const Options& options)
         trace_ = std::make_unique<TraceFile>(options.tlp_trace);
     for (unsigned n = 0; n < options.cards; n++) {
         auto device = make_device(options.device, n, profile, options.seed);
+        if (!options.preload.empty() && n == 0) {
+            if (device->sram_bytes() == 0)
+                throw std::runtime_error("--preload: the device has no SRAM for it");
+            preload_ = read_image(options.preload, device->sram_bytes());
+        }
         nodes_.push_back(std::make_unique<Node>(profile, std::move(device), trace_ != nullptr));
         cables_.push_back(std::make_unique<Cable>(profile, options.seed, n, options.faults));
     }
@@ -73,6 +87,9 @@ Simulation::Simulation(const Profile& profile, const Options& options)
             node.observers =
                 std::make_unique<vfio::Observers>(socket + ".admin", n, *this, *node.host);
         }
+        if (!options.record.empty())
+            node.pins = std::make_unique<PinsWriter>(
+                options.record + "/card" + std::to_string(n) + ".pins", n, options.seed);
         if (options.jtag)
             node.jtag = std::make_unique<Jtag>(options.socket_directory + "/card" +
                                                std::to_string(n) + ".jtag");
@@ -214,6 +231,8 @@ void Simulation::run_card(unsigned n)
         if (node.jtag)
             node.jtag->drive(node.in);
         node.device->settle(node.in, node.out);
+        if (node.pins)
+            node.pins->write(node.powered, node.in, node.out);
         if (node.jtag)
             node.jtag->sample(node.out);
         if (!node.in.reset) {
@@ -221,6 +240,9 @@ void Simulation::run_card(unsigned n)
             leaving.sample_transmit(node.in, node.out, now);
         }
         node.device->clock(node.in);
+        /* Only now is no store of the last program under way any more. */
+        if (node.in.reset && node.reset_cycles == 0 && !preload_.body.empty())
+            node.device->preload(preload_.body);
     }
 }
 
@@ -240,6 +262,8 @@ uint32_t Simulation::drawn_for(unsigned card) const
     Random random(options_.seed, 0x300 + card + (uint64_t(nodes_[card]->powered) << 32));
     return uint32_t(1 + random.below(UINT32_MAX));
 }
+
+uint32_t Simulation::preloaded() const { return preload_.crc; }
 
 void Simulation::written(unsigned card, uint64_t address, uint64_t bytes)
 {
@@ -346,19 +370,21 @@ void Simulation::run(const std::atomic<bool>& stop)
             serve(0);
         if (blocked())
             continue;
-        double start = seconds();
+        double start = seconds(), cpu_start = cpu_seconds();
         quanta_++;
         step();
         running_seconds_ += seconds() - start;
+        cpu_seconds_ += cpu_seconds() - cpu_start;
     }
 }
 
 void Simulation::run_until(Time time)
 {
-    double start = seconds();
+    double start = seconds(), cpu_start = cpu_seconds();
     while (cycle_ * profile_.period() <= time)
         step();
     running_seconds_ += seconds() - start;
+    cpu_seconds_ += cpu_seconds() - cpu_start;
 }
 
 } // namespace dibber

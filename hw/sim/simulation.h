@@ -25,6 +25,8 @@
 #include "device.h"
 #include "host/root_complex.h"
 #include "jtag/jtag.h"
+#include "pins.h"
+#include "preload.h"
 #include "trace.h"
 #include "vfio/observers.h"
 #include "vfio/server.h"
@@ -33,7 +35,7 @@
 namespace dibber {
 
 struct Options {
-    std::string profile, socket_directory, device, tlp_trace, stats;
+    std::string profile, socket_directory, device, tlp_trace, stats, record, preload;
     std::vector<std::string> overrides;
     unsigned cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
     uint64_t seed = 1;
@@ -66,6 +68,7 @@ public:
     void forget(unsigned card) override;
     void reset_card(unsigned card) override;
     uint32_t drawn_for(unsigned card) const override;
+    uint32_t preloaded() const override;
     Time now() const override { return now_; }
     std::string clock_state() const override;
     void written(unsigned card, uint64_t address, uint64_t bytes) override;
@@ -82,6 +85,7 @@ private:
         std::unique_ptr<vfio::Server> server;
         std::unique_ptr<vfio::Observers> observers;
         std::unique_ptr<Jtag> jtag;
+        std::unique_ptr<PinsWriter> pins;
         Inputs in;
         Outputs out;
         unsigned reset_cycles;
@@ -104,8 +108,9 @@ private:
 
     const Profile& profile_;
     const Options& options_;
-    Time now_ = 0;       /* of the hosts */
-    uint64_t cycle_ = 0; /* of the cards: next to run */
+    FirmwareImage preload_ = {}; /* without a body: none */
+    Time now_ = 0;               /* of the hosts */
+    uint64_t cycle_ = 0;         /* of the cards: next to run */
     unsigned quantum_;
     Clock clock_;
     std::vector<std::unique_ptr<Node>> nodes_;
@@ -117,7 +122,7 @@ private:
     std::unique_ptr<Workers> workers_;
 
     uint64_t traffic_ = 0, quiet_since_ = 0, quanta_ = 0;
-    double running_seconds_ = 0, standing_since_ = 0;
+    double running_seconds_ = 0, cpu_seconds_ = 0, standing_since_ = 0;
 };
 
 } // namespace dibber

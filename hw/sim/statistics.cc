@@ -16,6 +16,7 @@ std::string Simulation::statistics() const
                         {"simulated_ns", elapsed_ps / 1e3},
                         {"quantum_cycles", quantum_},
                         {"wall_seconds", running_seconds_},
+                        {"cpu_seconds", cpu_seconds_},
                         {"cycles_per_second_per_card",
                          running_seconds_ > 0 ? double(cycle_) / running_seconds_ : 0},
                         {"cards", ordered_json::array()}};

@@ -57,7 +57,11 @@ void Server::on_version(const Message& message)
         clocked ? R"({"capabilities":{"dibber_clock":1}})" : R"({"capabilities":{}})";
     if (clocked) {
         std::string longer = R"({"capabilities":{"dibber_clock":1,"dibber_random":)" +
-                             std::to_string(simulation_.drawn_for(card_)) + "}}";
+                             std::to_string(simulation_.drawn_for(card_));
+        std::string image = ",\"dibber_preloaded\":" + std::to_string(simulation_.preloaded());
+        if (longer.size() + image.size() + 2 < text.size())
+            longer += image;
+        longer += "}}";
         if (longer.size() < text.size())
             answer = longer;
     }

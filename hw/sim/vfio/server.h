@@ -42,6 +42,9 @@ public:
     /* A number for the card's present power-on: another one after each loss of power, the same for
      * the same seed. */
     virtual uint32_t drawn_for(unsigned card) const = 0;
+
+    /* CRC of the image that lies in a card's SRAM when its client comes; 0: none. */
+    virtual uint32_t preloaded() const = 0;
     virtual Time now() const = 0;
     /* "time goes on", or what stops it, for a person. */
     virtual std::string clock_state() const = 0;

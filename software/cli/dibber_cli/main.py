@@ -140,7 +140,7 @@ def parser():
     p.add_argument(
         "--speed",
         action="store_true",
-        help="measure simulated cycles per second during 'bench stride'",
+        help="measure simulated card-cycles a second of CPU time: idle, ping, strided",
     )
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")

@@ -260,16 +260,20 @@ static int compare_with_running(struct dib_card *card, const struct image *image
 
 static int load(struct dib_card *card, const struct image *image)
 {
+	/* A simulated card may have the image since its reset. It is used once: a program writes
+	 * into its data. */
+	bool there = card->transport->preloaded == image->header.crc;
 	bool ready;
 	int rc;
 
 	if (dib_is_administered(card->transport))
 		return compare_with_running(card, image);
 	card->firmware = card->behind = false;
+	card->transport->preloaded = 0;
 	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
-	    (rc = write_sram(card, 0, image->body, image->header.bytes)) ||
+	    (!there && (rc = write_sram(card, 0, image->body, image->header.bytes))) ||
 	    (rc = dib_program(card, DIB_CARD, &card->halts, &ready)) ||
-	    (rc = compare_image(card, image)) ||
+	    (!there && (rc = compare_image(card, image))) ||
 	    (rc = card->transport->observes ? forget_administrator(card) : dib_admin_open(card)) ||
 	    (rc = start(card, image->header.identity)))
 		return rc;
@@ -345,6 +349,7 @@ int dib_firmware_write(struct dib_card *card, uint32_t offset, const void *data,
 
 	if (rc)
 		return rc;
+	card->transport->preloaded = 0;
 	rc = write_sram(card, offset, data, length);
 	dib_card_leave(card);
 	return rc;

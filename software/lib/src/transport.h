@@ -112,7 +112,9 @@ struct dib_transport {
 	bool observes;	 /* opened by observe() */
 	uint32_t random; /* a number to use instead of a random one, so that a run repeats; 0: none
 			  */
-	bool copies;	 /* the card has copies of memory, which serve() updates */
+	uint32_t preloaded;    /* CRC of the image in the card's SRAM, if nothing was written there
+				* since; 0: none */
+	bool copies;	       /* the card has copies of memory, which serve() updates */
 	uint32_t shared_bytes; /* with copies: how many bytes have room */
 };
 

@@ -87,7 +87,7 @@ static int negotiate(struct vfio_user *v, const char *path)
 {
 	static const char capabilities[] =
 		"{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576,"
-		"\"dibber_clock\":1}}";
+		"\"dibber_clock\":1,\"dibber_preloaded\":0}}";
 	struct vfio_user_version version = { .major = 0, .minor = 1 };
 	struct {
 		struct vfio_user_version version;
@@ -114,6 +114,7 @@ static int negotiate(struct vfio_user *v, const char *path)
 	((char *)&answer)[w.length] = 0;
 	v->clock = offered(answer.json, "\"dibber_clock\"");
 	v->base.random = offered_number(answer.json, "\"dibber_random\"");
+	v->base.preloaded = offered_number(answer.json, "\"dibber_preloaded\"");
 	return 0;
 }
 

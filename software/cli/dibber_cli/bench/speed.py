@@ -1,36 +1,104 @@
-"""How fast the simulator is: cycles of each card a second of wall time, harness and host model
+"""How fast the simulator is: simulated card-cycles in a second of CPU time, host model and cable
 included.
+
+A card-cycle is one cycle of one card; a second of CPU time is one of the simulator's process, in one
+thread. So the figure does not depend on what else the machine does. Three runs: nothing to do, a
+ping-pong of 8 bytes, and both cards putting strided blocks. What it takes to start the cards and to
+load their control programs is measured by a run without points, and subtracted.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
 import subprocess
+from dataclasses import dataclass
 
 from dibber_cli import paths
 from dibber_cli.bench import session, stride
+from dibber_cli.bench.pingpong import PingPong, Player
+from dibber_cli.bench.program import Program
+from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError
 
+IDLE_NS = 4_000_000  # of simulated time
+ROUNDS = 600
 STRIDES = (2, 8, 32)
-# below build/sim: the bare model, run for some seconds; prints JSON
+# below build/sim: the bare model, run for some seconds of CPU time; prints JSON
 REFERENCE = "reference-speed"
+REFERENCE_SECONDS = 1
 
 
-def of_stride(profile, seed):
-    """Cycles a second and card during the stride benchmark with both sides strided."""
-    points = stride.points(("put-both-strided",), STRIDES)
-    _, _, stats = session.measure(profile, seed, points)
-    return json.loads(stats)["cycles_per_second_per_card"]
+@dataclass(frozen=True)
+class Rest:
+    """A point in which both programs wait for `nanoseconds` and nothing comes."""
+
+    nanoseconds: int = IDLE_NS
+    series: str = "idle"
+    x: str = "nanoseconds"
+    number: int = 0
+
+
+class Sleeper(Program):
+    """The program of a Rest."""
+
+    def __init__(self, uri, node, firmware, seed, points):
+        super().__init__(uri, node, firmware, seed)
+        self.allocate(1, 1)
+
+    def prepare(self, point):
+        """Nothing to prepare."""
+
+    def run(self, point, keys):
+        self.endpoint.wait(point.nanoseconds)
+        return {"free": self.endpoint.clock().free}
+
+
+def runs():
+    """Name, program and points of each run."""
+    return [
+        ("idle", Sleeper, [Rest()]),
+        ("ping", Player, [PingPong("ping", ROUNDS)]),
+        ("strided", Worker, stride.points(("put-both-strided",), STRIDES)),
+    ]
+
+
+def simulate(profile, seed, kind, points, options=()):
+    """Cycles of each card, and seconds of CPU time, of a whole run: (cycles, cpu_seconds)."""
+    _, _, stats = session.measure(
+        profile, seed, points, options=("--threads", "1", *options), kind=kind
+    )
+    values = json.loads(stats)
+    return values["cycles"], values["cpu_seconds"]
+
+
+def of_cards(profile, seed):
+    """For each run its name and card-cycles a second of CPU time; the bare model's beside it, or
+    None when that is not built.
+
+    Returns a list of (name, ours, reference).
+    """
+    start_cycles, start_seconds = simulate(profile, seed, Sleeper, ())
+    found = []
+    for name, kind, points in runs():
+        cycles, seconds = simulate(profile, seed, kind, points)
+        ours = 2 * (cycles - start_cycles) / (seconds - start_seconds)
+        found.append((name, ours, of_reference(profile)))
+    return found
 
 
 def of_reference(profile):
-    """Cycles a second of a bare VexRiscv + LitePCIe model of the profile's data width; None when it
-    is not built.
+    """Cycles a second of CPU time of a bare VexRiscv + LitePCIe model of the profile's data width;
+    None when it is not built.
     """
     binary = paths.BUILD / "sim" / f"{REFERENCE}-{profile.data_width}"
     if not binary.exists():
         return None
-    result = subprocess.run([str(binary)], capture_output=True, encoding="utf-8", errors="replace")
+    result = subprocess.run(
+        [str(binary), str(REFERENCE_SECONDS)],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+    )
     if result.returncode:
         raise CommandError(f"{binary}: {result.stderr.strip()}")
-    return json.loads(result.stdout)["cycles_per_second"]
+    return json.loads(result.stdout)["cycles_per_cpu_second"]
