@@ -71,7 +71,7 @@ def openxc7(folder, project):
 
 def version(tool):
     """The last line of what it says; nextpnr does so as an error."""
-    return subprocess.run([tool, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True).stdout.strip().splitlines()[-1]
+    return subprocess.run([tool, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip().splitlines()[-1]
 
 
 def row(name, mhz, needed, met):

@@ -444,7 +444,9 @@ class Bounds:
         return self.functions[start]
 
     def _returns(self, start):
-        """Of one that is being read it is not known yet: that is recursion, which `stack` refuses."""
+        """Of one that is being read it is not known yet: that is recursion, which `stack`
+        refuses.
+        """
         return start in self.reading or self.function(start).ends
 
     def stack(self, start, above=()):

@@ -141,7 +141,8 @@ def _first(file):
     image = file[FIRMWARE_HEADER.size : FIRMWARE_HEADER.size + header["bytes"]]
     if header["version"] != INTERFACE.version_word:
         raise BadVersion(
-            f"built for interface version 0x{header['version']:08x}, this is 0x{INTERFACE.version_word:08x}"
+            f"built for interface version 0x{header['version']:08x}, this is "
+            f"0x{INTERFACE.version_word:08x}"
         )
     if header["hash"] != INTERFACE.hash:
         raise BadHash(
@@ -150,13 +151,15 @@ def _first(file):
     limit = image_limit(_checked_sram(header["sram"]))
     if header["bytes"] > limit:
         raise TooLarge(
-            f"{header['bytes']} bytes, at most {limit} on a card with {header['sram'] >> 10} KiB of SRAM"
+            f"{header['bytes']} bytes, at most {limit} on a card with {header['sram'] >> 10} KiB "
+            f"of SRAM"
         )
     if len(image) < header["bytes"]:
         raise Truncated(f"{len(image)} bytes of image, the header says {header['bytes']}")
     if not image or header["bytes"] % 4 or header["entry"] or not header["identity"]:
         raise BadHeader(
-            f"bytes {header['bytes']}, entry 0x{header['entry']:x}, identity 0x{header['identity']:08x}"
+            f"bytes {header['bytes']}, entry 0x{header['entry']:x}, identity "
+            f"0x{header['identity']:08x}"
         )
     crc = zlib.crc32(file[CHECKED : FIRMWARE_HEADER.size] + image)
     if crc != header["crc"]:
@@ -185,7 +188,8 @@ def choose(file, sram_bytes, features=0):
             return header, image
     sizes = " and ".join(f"{header['sram'] >> 10} KiB" for header, _ in found)
     raise NotForThisCard(
-        f"images for {sizes} of SRAM, the card has {sram_bytes >> 10} KiB and features 0x{features:x}"
+        f"images for {sizes} of SRAM, the card has {sram_bytes >> 10} KiB and features "
+        f"0x{features:x}"
     )
 
 
@@ -193,7 +197,9 @@ def choose(file, sram_bytes, features=0):
 
 
 def identity(sources, sram_bytes):
-    """CRC-32 of the sources' bytes and of the SRAM's size, mixed with the interface hash; never 0."""
+    """CRC-32 of the sources' bytes and of the SRAM's size, mixed with the interface hash;
+    never 0.
+    """
     crc = zlib.crc32(sram_bytes.to_bytes(4, "little"))
     for path in sorted(sources, key=lambda p: pathlib.Path(p).name):
         crc = zlib.crc32(pathlib.Path(path).read_bytes(), crc)
@@ -237,8 +243,10 @@ def main(argv):
                 build = header["build"].rstrip(b"\0").decode(errors="replace")
                 limit = image_limit(header["sram"])
                 print(
-                    f"{arguments[0]}: {build}, for {header['sram'] >> 10} KiB of SRAM, {len(image)} bytes of {limit} "
-                    f"({limit - len(image)} left), interface 0x{header['version']:08x} 0x{header['hash']:08x}, "
+                    f"{arguments[0]}: {build}, for {header['sram'] >> 10} KiB of SRAM, "
+                    f"{len(image)} bytes of {limit} "
+                    f"({limit - len(image)} left), interface 0x{header['version']:08x} "
+                    f"0x{header['hash']:08x}, "
                     f"identity 0x{header['identity']:08x}"
                 )
         else:

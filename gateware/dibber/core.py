@@ -100,7 +100,7 @@ class DibberCore(LiteXModule):
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
         self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
-        self.equipment = equipment = LinkEquipment()
+        self.equipment = LinkEquipment()
 
         # Beside It --------------------------------------------------------------------------------
 

@@ -143,7 +143,7 @@ def solve(folder, name, steps, induction, timeout):
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
-        raise Failure(f"no verdict within {timeout} s")
+        raise Failure(f"no verdict within {timeout} s") from None
     (folder/f"{name}.log").write_text(output)
     if "Status: PASSED" in output:
         return True, None, []

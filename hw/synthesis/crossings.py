@@ -174,10 +174,7 @@ class Check:
             or self.netlist.name(path[-1]) in self.constraints.clocks
             or (
                 path[-1] in self.netlist.driver
-                and "{}.{}".format(
-                    self.netlist.kind(self.netlist.driver[path[-1]][0]),
-                    self.netlist.driver[path[-1]][1],
-                )
+                and f"{self.netlist.kind(self.netlist.driver[path[-1]][0])}.{self.netlist.driver[path[-1]][1]}"
                 in OWN_CONSTRAINT
             )
         )

@@ -146,7 +146,7 @@ class Netlist:
 
     # Clocks ---------------------------------------------------------------------------------------
 
-    @functools.cache
+    @functools.cache  # noqa: B019
     def domain(self, bit):
         """The clock's net behind buffers."""
         while bit in self.driver:

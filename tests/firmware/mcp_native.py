@@ -1,4 +1,6 @@
-"""The control program built for this machine, with the register fake around it, driven from Python."""
+"""The control program built for this machine, with the register fake around it, driven from
+Python.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -43,7 +45,8 @@ FAST = 1 << 31  # in the log: the fast path did it, not the program
 
 Job = namedtuple(
     "Job",
-    "tag endpoint slot epoch response indirect levels target psn incarnation node message length skip fast",
+    "tag endpoint slot epoch response indirect levels target psn incarnation node message length "
+    "skip fast",
 )
 Express = namedtuple("Express", "endpoint slot length epoch message psn incarnation node word")
 Scout = namedtuple("Scout", "target reply route back number")
@@ -338,7 +341,9 @@ class Fake:
         self.registers[MCP[name].offset // 4 + index] = value & 0xFFFFFFFF
 
     def collect(self):
-        """Move what the program started from the log to `jobs`, `resets`, `regions` and `posted`."""
+        """Move what the program started from the log to `jobs`, `resets`, `regions` and
+        `posted`.
+        """
         for entry in self.log[: self.logged.value]:
             words, value, fast = entry.words, entry.value & ~FAST, bool(entry.value & FAST)
             match self.names[entry.offset]:
@@ -532,7 +537,9 @@ class Card(Fake):
         self["PRODUCER", endpoint] += len(commands)
 
     def entries(self):
-        """What was posted since the last call; the host has read it, so the consumer counts move."""
+        """What was posted since the last call; the host has read it, so the consumer counts
+        move.
+        """
         self.collect()
         posted, self.posted = self.posted, []
         for entry in posted:

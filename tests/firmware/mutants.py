@@ -88,7 +88,9 @@ def code_lines(text):
 
 
 def whole_statement(lines, index):
-    """Whether the line is a statement by itself, and not the end of one, nor all that an `if` has."""
+    """Whether the line is a statement by itself, and not the end of one, nor all that an `if`
+    has.
+    """
     before = next((line.rstrip() for line in reversed(lines[:index]) if line.strip()), "")
     return bool(STATEMENT.match(lines[index].strip())) and before.endswith((";", "{", "}", ":"))
 
@@ -171,7 +173,10 @@ def write_list(entries):
         if isinstance(value, int)
         else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     )
-    text = "# Mutants of the control program: see mutants.py, which writes this list. `same` is written by hand.\n"
+    text = (
+        "# Mutants of the control program: see mutants.py, which writes this list. `same` is "
+        "written by hand.\n"
+    )
     for mutant, verdict in sorted(entries, key=lambda entry: entry[0]):
         rows = {**mutant._asdict(), **verdict}
         text += "\n[[mutant]]\n" + "".join(
@@ -340,7 +345,8 @@ def run(builder, entries):
         text = mutated(mutant)
         if text is None:
             wrong.append(
-                f"no longer there: {shown(mutant)}; take it out of {LIST.name}, 'choose' and 'find' another one"
+                f"no longer there: {shown(mutant)}; take it out of {LIST.name}, 'choose' and "
+                f"'find' another one"
             )
         elif "same" in verdict:
             if len(verdict["same"]) < 20:
@@ -378,7 +384,8 @@ def main():
         wrong = run(builder, entries)
     print(
         *wrong,
-        f"{len(entries) - len(wrong)} of {len(entries)} mutants killed, or argued to be the same program",
+        f"{len(entries) - len(wrong)} of {len(entries)} mutants killed, or argued to be the same "
+        f"program",
         sep="\n",
     )
     return 1 if wrong else 0

@@ -171,7 +171,12 @@ def test_an_answer_whose_job_fails_gives_the_flow_away_and_is_told(wired, sent):
     assert wired.library.bulk_job_handler() == 1
     wired.step(4)
     while wired.jobs or wired.running or wired.buffer or wired.wire:
-        wired.engine() if wired.jobs or wired.running else wired.transmit() if wired.buffer else wired.deliver()
+        if wired.jobs or wired.running:
+            wired.engine()
+        elif wired.buffer:
+            wired.transmit()
+        else:
+            wired.deliver()
         wired.step(2)
         wired.observe()
     assert told(wired) == [(1, STATUS.BAD_KEY)]

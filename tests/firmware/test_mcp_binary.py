@@ -271,7 +271,8 @@ def test_what_a_get_costs_at_both_ends(binary, figure):
         act()
         # Over many: the flow is armed behind gets and answers, in vain here, and ever more rarely.
         count = 60
-        total = sum(spent(binary, lambda: [act() for _ in range(count)]).values())
+        work = lambda act=act, count=count: [act() for _ in range(count)]
+        total = sum(spent(binary, work).values())
         assert figure(f"mcp_instructions_get_{name}", total // count, "instructions", at_most=limit)
 
 

@@ -1,4 +1,6 @@
-"""Stack and instructions of the image have bounds, and the tool that says so refuses what has none."""
+"""Stack and instructions of the image have bounds, and the tool that says so refuses what has
+none.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -5,7 +5,7 @@
 import pytest
 from dibber.interface.description import MESSAGE, OPCODE, STATUS, C
 from mcp_native import BULK, admin, atomic, get, inline, put, receive, send
-from test_mcp_messages import reply, word
+from test_mcp_messages import reply
 
 MICROSECOND = 125
 GIVE_UP = 40_000 * MICROSECOND  # cycles

@@ -226,7 +226,9 @@ def test_a_command_that_its_owner_changes_after_it_was_checked_stays_what_it_was
 
 
 def test_a_job_that_ends_at_another_psn_than_reserved_is_bad_length(wired):
-    """It cannot happen with our engine; a fault there must not shift the sequence of what follows."""
+    """It cannot happen with our engine; a fault there must not shift the sequence of what
+    follows.
+    """
     wired.ring(1, put(length=8, cookie=0))
     wired.step()
     wired.collect()

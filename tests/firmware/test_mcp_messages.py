@@ -10,7 +10,6 @@ import pytest
 from cut import packets_of, whole
 from dibber.interface.description import FLAG, MESSAGE, OPCODE, REPLY, STATUS, C
 from mcp_native import BULK, admin, atomic, get, inline, pack_struct, put, walk
-from mcp_wire import WiredCard
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

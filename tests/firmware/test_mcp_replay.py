@@ -223,7 +223,7 @@ def test_a_failed_job_at_the_end_whose_packets_are_lost_does_not_lend_its_psns_t
     assert wired.incarnation[FLOW] == 2
 
 
-def test_a_failed_job_at_the_end_that_sent_nothing_lends_its_psns_to_the_next_one_though_what_is_before_it_is_lost(
+def test_a_failed_job_at_the_end_that_sent_nothing_lends_its_psns_to_the_next_one_though_what_is_before_it_is_lost(  # noqa: E501
     wired,
 ):
     wired.fails = {1: (STATUS.BOUNDS, 0)}
@@ -366,7 +366,9 @@ def test_a_replay_goes_over_the_end_of_the_psns(wired):
 
 
 def run_at_random(rng, card, commands, act):
-    """`commands` are rung as slots get free; engines, link and program take steps in random order."""
+    """`commands` are rung as slots get free; engines, link and program take steps in random
+    order.
+    """
     rung, owner = 0, {}
     while rung < len(commands) or len(card.statuses) < len(commands):
         action = rng.randrange(8)

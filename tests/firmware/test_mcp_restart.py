@@ -68,7 +68,7 @@ def test_a_put_is_still_the_fast_path_s_after_its_flow_went_to_a_peer_that_began
     assert set(card.statuses.values()) == {0} and card.word("fast_commands") == before + 2
 
 
-def test_what_had_left_before_the_packet_that_is_refused_ends_with_peer_restarted_and_the_rest_goes_again(
+def test_what_had_left_before_the_packet_that_is_refused_ends_with_peer_restarted_and_the_rest_goes_again(  # noqa: E501
     wired,
 ):
     """The first put is executed but for its last packet, and no acknowledgement comes; the third
@@ -92,7 +92,7 @@ def test_what_had_left_before_the_packet_that_is_refused_ends_with_peer_restarte
     assert not wired.shared("timeouts")
 
 
-def test_of_inline_puts_those_that_had_left_end_with_peer_restarted_and_the_rest_goes_again_in_order(
+def test_of_inline_puts_those_that_had_left_end_with_peer_restarted_and_the_rest_goes_again_in_order(  # noqa: E501
     wired,
 ):
     wired.deaf = True
@@ -168,7 +168,9 @@ def test_a_request_that_was_acknowledged_ends_when_its_node_is_next_heard(wired,
     ids=["get", "atomic", "receive"],
 )
 def test_a_node_that_owes_an_answer_is_told_something_from_time_to_time(wired, command):
-    """Nobody else sends to it: it ends within 1 ms all the same, and without a restart it waits on."""
+    """Nobody else sends to it: it ends within 1 ms all the same, and without a restart it
+    waits on.
+    """
     wired.ring(1, command)
     wired.settle(3000 * MICROSECOND)
     assert 0 not in wired.statuses

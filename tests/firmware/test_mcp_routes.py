@@ -4,7 +4,7 @@
 
 import pytest
 from dibber.interface.description import FLAG, OPCODE, STATUS, C
-from mcp_native import Card, admin, inline, put, route
+from mcp_native import admin, inline, put, route
 from mcp_wire import WiredCard
 
 MICROSECOND = 125

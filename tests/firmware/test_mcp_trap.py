@@ -1,4 +1,6 @@
-"""start.S alone, in front of a program that does nothing: what it leaves of a program that stopped."""
+"""start.S alone, in front of a program that does nothing: what it leaves of a program that
+stopped.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

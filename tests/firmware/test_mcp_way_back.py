@@ -5,7 +5,7 @@ hardware has it again.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from dibber.interface.description import FLAG, OPCODE, STATUS, C
+from dibber.interface.description import OPCODE, STATUS
 from mcp_native import atomic, get, inline
 from mcp_wire import WiredCard
 from test_mcp_fast import ALL, MICROSECOND, answer, claim

@@ -437,8 +437,8 @@ def test_gdb_opens_a_core_with_its_registers_stack_and_structures(card, run, elf
     assert (gdb := shutil.which("gdb-multiarch")), "install.sh brings it"
     path, address = elf
     sp = 0xD000
-    # The way back to handler() is in ra. GCC 14 also saves it in the frame of inner(), and gdb takes
-    # it from there; GCC 12 does not, because inner() calls nothing.
+    # The return address to handler() is in ra. GCC 14 also saves it in the frame of inner(), and
+    # gdb takes it from there. GCC 12 does not save it, because inner() calls nothing.
     back = address["handler"] + 20
     x = [0, back, sp, *range(3, 8), sp + 16, *range(9, 32)]
     card.device.sram[sp : sp + 16] = struct.pack("<4I", *[back] * 4)

@@ -14,7 +14,7 @@ from dibber.layouts import (arrival_layout, deposit_done_layout, deposit_layout,
     slot_write_port, write_layout)
 
 from dibber.deposit.departures import Departures
-from dibber.deposit.landing import Landing, landing_layout
+from dibber.deposit.landing import Landing
 from dibber.deposit.finder import finder_port
 from dibber.deposit.pages import is_paged
 from dibber.deposit.regions import lookup_port

@@ -6,7 +6,6 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
 
 from dibber.host.bar import BARDecoder, bar_windows
 from dibber.host.master import BusMaster

@@ -6,7 +6,7 @@ docs/design explains the layouts. The interface hash covers names and layouts, b
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from dibber.interface.schema import Bank, Enum, Field, Interface, Member, Register, Struct
+from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
 
 VERSION = (0, 5)

@@ -19,7 +19,7 @@ C_TYPES = {
 
 def string_list(name, texts):
     """Lines of a macro that expands to the initialiser of an array of strings."""
-    quoted = ['"%s"' % t.replace("\\", "\\\\").replace('"', '\\"') for t in texts]
+    quoted = ['"' + t.replace("\\", "\\\\").replace('"', '\\"') + '"' for t in texts]
     return [f"#define {name} \\"] + [f"\t{q}, \\" for q in quoted[:-1]] + [f"\t{quoted[-1]}"]
 
 

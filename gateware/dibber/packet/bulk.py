@@ -12,7 +12,7 @@ from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import payload_layout, send_layout
 from dibber.packet.build import HeaderBuilder
 from dibber.common.commit import CommitFIFO
-from dibber.packet.flow_table import flow_layout, flow_reset_layout, passed_layout
+from dibber.packet.flow_table import flow_reset_layout, passed_layout
 from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay

@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
-from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout, word_layout
+from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout
 from dibber.packet.check import HEADER_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.common.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, STRIDE_HIGH, flag, has_level

@@ -6,8 +6,6 @@ begins, the order ends.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from functools import reduce
-from operator import or_
 
 from migen import *
 

@@ -8,7 +8,7 @@ import libdibber
 from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
 
 from dibber_cli import output, paths, profile, simulator
-from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.errors import UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
 from dibber_cli.link.tester import programmed

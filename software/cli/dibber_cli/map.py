@@ -229,7 +229,8 @@ def add_to(sub, command, add_profile):
         "map",
         network_map,
         "Find the hosts and switches that a card can reach, and enter routes that cannot deadlock. "
-        "Ends with 1 when there is no other host. A card that a program drives is left as it is: use --look.",
+        "Ends with 1 when there is no other host. A card that a program drives is left as it is: "
+        "use --look.",
         ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"],
     )
     add_profile(p)

@@ -15,7 +15,9 @@ SIZE = 1024
 
 
 def burst(bus, adr, words):
-    """Read `words` words from word address `adr` in one incrementing burst; returns (data, cycles)."""
+    """Read `words` words from word address `adr` in one incrementing burst; returns (data,
+    cycles).
+    """
     data, cycles = [], 0
     yield bus.cyc.eq(1)
     yield bus.stb.eq(1)

@@ -14,7 +14,9 @@ READ_T0 = 2 << 20 | 1 << 17 | 0x1005
 
 @passive
 def core(dut, slow, executed):
-    """VexRiscv's debug bus: halts when asked to, executes in `slow` cycles, every result is 0x123."""
+    """VexRiscv's debug bus: halts when asked to, executes in `slow` cycles, every result is
+    0x123.
+    """
     port, flags, wait = dut.core, 0, 0
     while True:
         address = yield port.adr

@@ -36,7 +36,9 @@ def test_whatever_a_legal_host_sends_passes(data_width, boundary, seed):
 
 
 class Bench:
-    """A checker alone; `send` a read, `answer` it with one line, and see what the reader would get."""
+    """A checker alone; `send` a read, `answer` it with one line, and see what the reader
+    would get.
+    """
 
     def __init__(self, tags=4):
         self.dut = CompletionChecker(64, tags)

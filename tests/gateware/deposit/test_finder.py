@@ -43,7 +43,9 @@ class Bench:
         yield
 
     def ask(self, n, address, leave=0):
-        """(page, fault) of an address at a port; None when it was taken back after `leave` cycles."""
+        """(page, fault) of an address at a port; None when it was taken back after `leave`
+        cycles.
+        """
         port = self.dut.ports[n]
         yield port.address.eq(address)
         yield port.valid.eq(1)

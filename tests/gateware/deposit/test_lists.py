@@ -34,7 +34,9 @@ def entry(address):
 
 
 class Bench:
-    """A reader with host memory; `fault` as in HostRead. Orders are dicts of `list_order_layout`."""
+    """A reader with host memory; `fault` as in HostRead. Orders are dicts of
+    `list_order_layout`.
+    """
 
     def __init__(
         self,

@@ -45,7 +45,9 @@ BASE = 0x40000123
 
 
 def narrow(random, walk):
-    """The same walk at the end of memory that the former one had in its midst; steps of any size."""
+    """The same walk at the end of memory that the former one had in its midst; steps of any
+    size.
+    """
     start = random.choice(
         [walk.address % 2**31, TOP - random.randrange(20000), random.randrange(2**BITS)]
     )

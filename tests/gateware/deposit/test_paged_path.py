@@ -246,7 +246,9 @@ def test_a_table_that_cannot_be_read(data_width, seed):
         )
 
         def one_after_the_other(first, second):
-            """The second is queued when all of the first is over, so that it reads the table again."""
+            """The second is queued when all of the first is over, so that it reads the table
+            again.
+            """
             yield first
             while not path.ended or len(path.done) < refused:
                 yield None

@@ -178,7 +178,9 @@ def test_an_address_that_waits_stays_what_it_is_while_its_line_is_filled_anew(da
 
 
 def test_lines_that_are_needed_are_fetched_once_and_ahead():
-    """A stride of two pages: each line of the table serves four, and many are under way together."""
+    """A stride of two pages: each line of the table serves four, and many are under way
+    together.
+    """
     random = Random(1)
     tables = Tables(random, 1, pages=1000)
     region = next(iter(tables.shift))

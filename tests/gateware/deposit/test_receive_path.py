@@ -1,4 +1,6 @@
-"""From the link's words to host memory: receiver, engines and arbiter together, both lanes at once."""
+"""From the link's words to host memory: receiver, engines and arbiter together, both lanes at
+once.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -107,7 +109,6 @@ def test_both_lanes_land_whole_and_in_order_and_no_notice_comes_before_its_bytes
     host = HostWrite(dut.writes.source, dut.writes.marked, random, 128, host_busy)
     done = {lane: [] for lane in packets}
     arrivals = {lane: [] for lane in packets}
-    expected = {}
 
     def words(lane):
         for packet in packets[lane]:

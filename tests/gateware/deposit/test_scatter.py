@@ -1,4 +1,6 @@
-"""Scatter: bytes land where the packet says and nowhere else, and are reported after they landed."""
+"""Scatter: bytes land where the packet says and nowhere else, and are reported after they
+landed.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -270,7 +272,9 @@ REFUSED = [
 
 
 def test_what_is_not_granted_is_refused():
-    """Nothing is written, the reason is told, no notice comes, and each next packet is judged anew."""
+    """Nothing is written, the reason is told, no notice comes, and each next packet is judged
+    anew.
+    """
     packets, expected = [], []
     for n, (fields, reason) in enumerate(REFUSED):
         packets += [

@@ -102,7 +102,9 @@ def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quaranti
 
 @pytest.mark.parametrize("tags", [8, 32])
 def test_every_tag_comes_back_once(tags, seed):
-    """All are taken, answered in any order, also in cycles that follow each other, and taken again."""
+    """All are taken, answered in any order, also in cycles that follow each other, and taken
+    again.
+    """
     dut, random = Tags(tags, 50, 5000), Random(seed)
 
     def take():

@@ -290,7 +290,6 @@ def test_longest_and_shortest_queue_turn_their_phase_at_their_ends():
 def test_an_entry_under_way_belongs_to_the_old_queue_or_to_the_new_one(queue):
     """The queue is opened again in each of the cycles behind an entry; and closed."""
     bench = Bench(2, ready=1.0, busy=1.0)
-    dut = bench.dut
     kinds = Counter()
 
     def body():

@@ -91,9 +91,11 @@ class World:
     """
 
     seen_of_all = (
-        "put.ready taken missed express.valid job.valid job_done_in.ready job_done.valid entry.valid free.strobe "
+        "put.ready taken missed express.valid job.valid job_done_in.ready job_done.valid "
+        "entry.valid free.strobe "
         "ended.valid ended.kind ended.tag ended.node active busy full "
-        "asks.change.strobe asks.change.end asks.change.node answer.ready mine forget.strobe forget.tag"
+        "asks.change.strobe asks.change.end asks.change.node answer.ready mine forget.strobe "
+        "forget.tag"
     ).split()
 
     def __init__(self, seed, endpoints=C.ENDPOINTS):

@@ -252,7 +252,9 @@ def head_lines(data_width):
 
 @passive
 def owner(port, data_width, slots, rng, busy):
-    """Serves the slots of a dict, and writes random bytes over a head line as soon as it was read."""
+    """Serves the slots of a dict, and writes random bytes over a head line as soon as it was
+    read.
+    """
     size, pipe = data_width // 8, [0, 0]
     while True:
         yield port.ready.eq(int(rng.random() < busy))

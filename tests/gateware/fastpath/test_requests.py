@@ -114,8 +114,10 @@ def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_cam
     )
     taken = {word for word, _, _, answered in offers if answered}
     told, again = [], []  # offers of each get, the first and another
-    for offer in offers:
-        (again if offer[0] in {word for word, *_ in told} else told).append(offer[:3])
+    for question, node, slot, _ in offers:
+        (again if question in {first for first, *_ in told} else told).append(
+            (question, node, slot)
+        )
     assert told == [(a["value"], a["node"], a["slot"]) for a in gets]
     assert {word for word, *_ in again} == retried and again == [
         offer for offer in told if offer[0] in retried

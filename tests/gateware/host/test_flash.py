@@ -53,7 +53,6 @@ class Bench(LiteXModule):
             yield
 
     def read(self, address):
-        port = self.driver.port
         yield from self.driver.read(address)
         line = yield self.shown
         return line >> 8 * (address % self.driver.bytes) & 0xFFFFFFFF

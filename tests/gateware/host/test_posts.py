@@ -12,7 +12,7 @@ from cocotbext.pcie.core.tlp import TlpType
 from dibber.interface import C
 
 import tlps
-from tlps import Bench, PHYS, lines_of, offer, read, write, written
+from tlps import Bench, PHYS, offer, read, write, written
 
 BAR = 0xFE00_0000
 
@@ -253,7 +253,9 @@ def test_the_table_reads_back_as_written_and_starts_masked(data_width, endiannes
 
 @pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
 def test_host_and_sender_at_the_table_at_once_read_each_its_own(data_width, endianness, seed):
-    """The host reads all of the table and writes a vector that is masked, while others are raised."""
+    """The host reads all of the table and writes a vector that is masked, while others are
+    raised.
+    """
     rng = random.Random(seed)
     bench = Bench(data_width, endianness)
     vectors = [(0xFEE0_0000 + 4 * n, rng.getrandbits(32)) for n in range(C.VECTORS)]

@@ -260,7 +260,9 @@ def mixture(data_width, rng):
 
 
 def spells(rng, cycles, discards):
-    """Values of (enable, discard) by cycle: spells of random length, and at the end all may leave."""
+    """Values of (enable, discard) by cycle: spells of random length, and at the end all may
+    leave.
+    """
     values, enable = [], 1
     while len(values) < cycles:
         discard = int(not enable and discards and rng.random() < 0.7)

@@ -58,7 +58,10 @@ def test_a_consumer_written_for_another_interface_does_not_compile(
     """How software that keeps the numbers of the interface it was written for is refused."""
     define = "static_assert" if language == "c++" else "_Static_assert"
     number = {"VERSION": INTERFACE.version_word, "HASH": INTERFACE.hash}[stale]
-    consumer = f'#include "dibber_interface.h"\n{define}(DIBBER_INTERFACE_{stale} == 0x%xu, "another interface");\n'
+    consumer = (
+        f'#include "dibber_interface.h"\n{define}(DIBBER_INTERFACE_{stale} == 0x%xu, '
+        f'"another interface");\n'
+    )
     assert compiles(language, command, consumer % number, tmp_path)[0]
     good, messages = compiles(language, command, consumer % (number ^ 1), tmp_path)
     assert not good and "another interface" in messages

@@ -1,4 +1,6 @@
-"""The link's test equipment: transparent when it is off, and each loopback and error where it says."""
+"""The link's test equipment: transparent when it is off, and each loopback and error where it
+says.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -18,7 +18,9 @@ def test_packets_are_whole_or_bad_whenever_their_source_is_reset():
     dut, received = Cutter(), []
 
     def source():
-        """Packets of ten words; in a reset the packet is forgotten and a new one starts after it."""
+        """Packets of ten words; in a reset the packet is forgotten and a new one starts after
+        it.
+        """
         number = 0
         while number < 40:
             number += 1

@@ -159,14 +159,17 @@ def test_what_is_early_is_what_is_late(verilog, tmp_path):
             "stageA_asking = (stageA_moving &&",
         ),
         (
-            "moving = (((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! io_cpu_memory_isRemoved)) &&",
+            "moving = (((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) && (! "
+            "io_cpu_memory_isRemoved)) &&",
             "moving = ((io_cpu_memory_isValid && (! io_cpu_memory_isStuck)) &&",
         ),
         ("(stageA_dataColisions[0] && stageA_wayHits[0])", "stageA_dataColisions[0]"),
         ("(stageB_colliding || when_DataCache_l1107)", "stageB_colliding"),
         (
-            "DBusCachedPlugin_redoBranch_valid ? DBusCachedPlugin_redoBranch_payload : CsrPlugin_jumpInterface_payload",
-            "when_CsrPlugin_l1064 ? CsrPlugin_jumpInterface_payload : DBusCachedPlugin_redoBranch_payload",
+            "DBusCachedPlugin_redoBranch_valid ? DBusCachedPlugin_redoBranch_payload : "
+            "CsrPlugin_jumpInterface_payload",
+            "when_CsrPlugin_l1064 ? CsrPlugin_jumpInterface_payload : "
+            "DBusCachedPlugin_redoBranch_payload",
         ),
         (
             "(CsrPlugin_pipelineLiberator_pcValids_2 && (! when_CsrPlugin_l991))",

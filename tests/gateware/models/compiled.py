@@ -182,7 +182,8 @@ class Design:
         pad = "    "*3
         if len(component) == 1:
             duid = component[0]
-            return [*bodies[0], f"{pad}if r != S[{duid}]:", f"{pad}    S[{duid}] = r", *self._marked(duid, flag, pad + "    ")]
+            return [*bodies[0], f"{pad}if r != "
+                                f"S[{duid}]:", f"{pad}    S[{duid}] = r", *self._marked(duid, flag, pad + "    ")]
         names = ", ".join(f"S[{duid}]" for duid in component)
         lines = [f"{pad}first = ({names})", f"{pad}while True:", f"{pad}    before = ({names})"]
         for duid, body in reversed(list(zip(component, bodies))):

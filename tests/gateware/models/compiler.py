@@ -113,7 +113,10 @@ class Compiler:
             return f"({self.bits(node.v)}*{sum(1 << i * bits for i in range(node.n))})"
         if isinstance(node, _ArrayProxy):
             if all(isinstance(choice, Signal) for choice in node.choices):
-                return f"S[{self.table(node.choices)}[min({len(node.choices) - 1}, {self.expression(node.key)})]]"
+                return (
+                    f"S[{self.table(node.choices)}[min({len(node.choices) - 1}, "
+                    f"{self.expression(node.key)})]]"
+                )
             choices = ", ".join(f"lambda: {self.expression(choice)}" for choice in node.choices)
             return f"({choices},)[min({len(node.choices) - 1}, {self.expression(node.key)})]()"
         if isinstance(node, ClockSignal):
@@ -246,7 +249,10 @@ class Compiler:
                 name, key = self.table(value.choices), self.expression(value.key)
                 duid = f"{name}[min({len(value.choices) - 1}, {key})]"
                 return f"M.get({duid}, S[{duid}])"
-            return f"(({read(value.value)} >> {value.start}) & {(1 << (value.stop - value.start)) - 1})"
+            return (
+                f"(({read(value.value)} >> {value.start}) & "
+                f"{(1 << (value.stop - value.start)) - 1})"
+            )
 
         def write(signal, value, indent):
             return [f"{'    ' * indent}M[{signal.duid}] = {self.truncated(signal, value)}"]
@@ -260,7 +266,8 @@ class Compiler:
             ):
                 last = len(target.choices) - 1
                 return [
-                    f"{'    ' * indent}M[{self.table(target.choices)}[min({last}, {self.expression(target.key)})]]"
+                    f"{'    ' * indent}M[{self.table(target.choices)}[min({last}, "
+                    f"{self.expression(target.key)})]]"
                     f" = {self.truncated(target.choices[0], value)}"
                 ]
             return self.store(target, value, indent, read, write)
@@ -273,7 +280,10 @@ class Compiler:
         def read(value):
             if isinstance(value, Signal):
                 return "r" if value is signal else f"S[{value.duid}]"
-            return f"(({read(value.value)} >> {value.start}) & {(1 << (value.stop - value.start)) - 1})"
+            return (
+                f"(({read(value.value)} >> {value.start}) & "
+                f"{(1 << (value.stop - value.start)) - 1})"
+            )
 
         def write(target, value, indent):
             return (

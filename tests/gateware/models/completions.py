@@ -321,7 +321,7 @@ class UnrulyHost:
         return result
 
     def overtaken(self, tag):
-        """A read takes `tag` anew while a completion of that tag is looked up, in its first two cycles.
+        """A read takes `tag` anew in the first two cycles of a completion with that tag.
 
         The completion is of no read then: nothing of it is shown, and it is counted as unexpected.
         """
@@ -372,7 +372,7 @@ class UnrulyHost:
     @passive
     def watch(self):
         """What the checker shows is what the Judge says, and nothing else."""
-        source, counted = self.checker.source, {}
+        source = self.checker.source
         while True:
             yield
             if (yield source.valid):

@@ -36,7 +36,9 @@ def target_slot(packet, length=0):
 
 @passive
 def serve_slots(port, data_width, slots, random, busy=1.0):
-    """`slots`: dict (endpoint, slot) -> bytes. `busy`: share of cycles in which the port is ready."""
+    """`slots`: dict (endpoint, slot) -> bytes. `busy`: share of cycles in which the port is
+    ready.
+    """
     lines, pipe = C.SLOT_BYTES * 8 // data_width, [0, 0]
     while True:
         yield port.ready.eq(int(random.random() < busy))

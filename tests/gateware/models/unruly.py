@@ -23,7 +23,7 @@ from dibber.layouts import piece_layout
 
 from command import put_member
 from compiled import run_simulation, shared
-from completions import FAULTS, Checked, UnrulyHost
+from completions import Checked, UnrulyHost
 from drive import finish, growing, sink, source
 from hostwrite import HostWrite
 from page_tables import Tables
@@ -321,7 +321,6 @@ def finder(data_width, completions, seed, **host):
             yield port.address.eq(address)
             yield port.valid.eq(1)
             yield
-            before = len(test.host.reads)
             while not (yield port.done):
                 yield
             wanted, absent = tables.where(address)
@@ -370,7 +369,9 @@ class Unit(LiteXModule):
 
 
 def atomics(data_width, completions, seed, **host):
-    """Fetch-and-add on a few words: each value before is what the successful ones before made it."""
+    """Fetch-and-add on a few words: each value before is what the successful ones before made
+    it.
+    """
     random = Random(f"atomics {data_width} {seed}")
     dut = shared(lambda width: Checked(width, Unit(width), 8), data_width)
     unit = dut.reader.atomic

@@ -129,7 +129,7 @@ def test_what_tells_of_a_packet_that_is_open_is_held_until_it_has_landed(lane):
     """And nothing else is: what was looked up before, what is told when it has landed, and what
     waits while the next packet is open.
     """
-    bench, held = Bench(lane), []
+    bench = Bench(lane)
 
     def told(psn, hold):
         """Wait until the acknowledgement of `psn` is at the output."""

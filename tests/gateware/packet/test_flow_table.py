@@ -333,7 +333,9 @@ def test_a_node_that_does_not_exist_and_a_flow_that_was_not_started_get_nothing(
 @pytest.mark.parametrize("cycle", range(5))
 @pytest.mark.parametrize("own", [False, True])
 def test_a_reset_meets_an_acknowledgement_in_any_cycle(cycle, own):
-    """Of its own flow nothing is believed any more; that of another flow is entered all the same."""
+    """Of its own flow nothing is believed any more; that of another flow is entered all the
+    same.
+    """
     dut, one, two = new(), number(LANE.EXPRESS, 2), number(LANE.EXPRESS, 5)
     seen = []
 
@@ -511,7 +513,9 @@ def answer(dut, flow, token, held):
 
 
 def outcome(dut, flow, limit=8):
-    """Of the packet at the flow's gate: (`stale`, `question`, `number`) when it is shown, or None."""
+    """Of the packet at the flow's gate: (`stale`, `question`, `number`) when it is shown, or
+    None.
+    """
     source = dut.sources[flow // C.NODES]
     for _ in range(limit):
         if (yield source.valid):
@@ -713,7 +717,9 @@ LANES = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
 
 
 def gone(dut, flow, psn, number):
-    """The target says that it does not hold the flow of this packet: what the program hears of it."""
+    """The target says that it does not hold the flow of this packet: what the program hears
+    of it.
+    """
     heard = []
     lane, node = divmod(flow, C.NODES)
     flags = PACKET_FLAG.REFUSED | (PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0)

@@ -1,4 +1,6 @@
-"""Two packet layers with their link ports, back to back over a cable: both lanes, replay included."""
+"""Two packet layers with their link ports, back to back over a cable: both lanes, replay
+included.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -209,7 +211,7 @@ class Pair(Module):
                 yield
             yield done.valid.eq(0)
 
-    # The source's control program and send engine --------------------------------------------------
+    # The source's control program and send engine ------------------------------------------------
 
     def _offer(self, stream, values):
         yield from drive(stream, valid=1, **values)

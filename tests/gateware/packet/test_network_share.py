@@ -16,7 +16,7 @@ from migen import *
 from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.regions import RegionTable
 from dibber.deposit.writes import WriteArbiter
-from dibber.interface.description import C, LANE, RIGHT
+from dibber.interface.description import LANE, RIGHT
 
 from gateware.models.compiled import run_simulation
 from gateware.models.hostwrite import HostWrite

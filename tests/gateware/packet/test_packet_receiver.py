@@ -216,7 +216,9 @@ class Lane:
 
 
 class Bench:
-    """`packets`: dict channel -> list of (words, bad). `opened`: every node has asked the receiver."""
+    """`packets`: dict channel -> list of (words, bad). `opened`: every node has asked the
+    receiver.
+    """
 
     def __init__(
         self,

@@ -229,7 +229,7 @@ class Bench:
         yield rewind.strobe.eq(0)
 
     def acknowledge(
-        self, ack, incarnation=on_link(FIRST), node=PEER, flags=0, psn=0, reason=0, refusals=0
+        self, ack, incarnation=FIRST_ON_LINK, node=PEER, flags=0, psn=0, reason=0, refusals=0
     ):
         acks = self.dut.flows.acks
         yield from drive(

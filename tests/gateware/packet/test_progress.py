@@ -17,7 +17,7 @@ from dibber.packet.progress import Departed, Storing
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive, finish
 from gateware.packet.test_layer import Pair, bulk, flow_of
-from gateware.packet.test_packet_transmitter import FIRST, FLOW, PEER, Bench, random_deposit
+from gateware.packet.test_packet_transmitter import FIRST, PEER, Bench, random_deposit
 
 NODES = 3
 

@@ -4,7 +4,6 @@
 
 from random import Random
 
-import pytest
 
 from migen import *
 

@@ -1,8 +1,8 @@
 """How fast the simulator is: simulated card-cycles in a second of CPU time, host model and cable
 included.
 
-A card-cycle is one cycle of one card; a second of CPU time is one of the simulator's process, in one
-thread. So the figure does not depend on what else the machine does. Three runs: nothing to do, a
+A card-cycle is one cycle of one card. A second of CPU time is one of the simulator process, in
+one thread. So the figure does not depend on what else the machine does. Three runs: nothing to do, a
 ping-pong of 8 bytes, and both cards putting strided blocks. What it takes to start the cards and to
 load their control programs is measured by a run without points, and subtracted.
 """

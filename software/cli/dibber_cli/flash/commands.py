@@ -75,8 +75,10 @@ def add_to(sub, command):
         sub,
         "flash",
         flash,
-        "Write a bitstream to the flash of a board. This goes over JTAG (openFPGALoader), or, with a URI, through the board's "
-        "own card. With --load, load it into the FPGA (OpenOCD). The golden image, to which a board falls back, is "
+        "Write a bitstream to the flash of a board. This goes over JTAG (openFPGALoader), or, "
+        "with a URI, through the board's "
+        "own card. With --load, load it into the FPGA (OpenOCD). The golden image, to which a "
+        "board falls back, is "
         "written only with --golden.",
         [
             "dibber flash out/bitstream/ecpix5",

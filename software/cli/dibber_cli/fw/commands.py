@@ -213,7 +213,8 @@ def add_to(sub, fw, command):
         default=[],
         dest="places",
         metavar="FUNCTION",
-        help="stop there, or at FILE:LINE, when the control program comes there. Turns the card's fast "
+        help="stop there, or at FILE:LINE, when the control program comes there. Turns the card's "
+        "fast "
         "path off, which would do its work. Can be given several times",
     )
     card_command(
@@ -231,5 +232,6 @@ def add_to(sub, fw, command):
     p.add_argument(
         "--image",
         metavar="FILE",
-        help="image to load (default: what 'dibber fw load' loaded last, else build/firmware/mcp.dibfw)",
+        help="image to load (default: what 'dibber fw load' loaded last, else "
+        "build/firmware/mcp.dibfw)",
     )

@@ -147,7 +147,8 @@ def add_to(sub, command, add_profile):
         (
             "test",
             link_test,
-            "Train the link; measure length, bit errors, rate and loss; print a verdict. Loads the control program. "
+            "Train the link; measure length, bit errors, rate and loss; print a verdict. Loads "
+            "the control program. "
             "A link tester has no control program: its rate and loss are not measured.",
         ),
     ):
@@ -185,8 +186,10 @@ def add_to(sub, command, add_profile):
             action="append",
             default=[],
             metavar="KIND[:T0:T1[:DIRECTION]]",
-            help="fault of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback. T0 and "
-            "T1 are µs of simulated time since the run began; loading the control program takes some 1000. "
+            help="fault of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, "
+            "loopback. T0 and "
+            "T1 are µs of simulated time since the run began; loading the control program takes "
+            "some 1000. "
             "DIRECTION is 0: from the first card, or 1: from the second (default: both)",
         )
         if name == "prbs":
@@ -196,7 +199,8 @@ def add_to(sub, command, add_profile):
             p.add_argument(
                 "--loopback",
                 choices=["near", "phy", "far"],
-                help="near: each card hears itself in front of its transceiver; phy: each card hears itself through "
+                help="near: each card hears itself in front of its transceiver; phy: each card "
+                "hears itself through "
                 "its transceiver, without the cable; far: the second card sends back what it hears",
             )
         else:

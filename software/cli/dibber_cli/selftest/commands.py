@@ -146,7 +146,8 @@ def add_to(sub, command, add_profile):
         sub,
         "selftest",
         selftest,
-        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. No other program may use it.",
+        "Test a card after flashing: registers, memory, queues, interrupts, loopback, link, DMA. "
+        "No other program may use it.",
         [
             "dibber selftest sim:/run/user/1000/dibber-1000/card0.sock",
             "dibber selftest URI0 URI1",
