@@ -15,6 +15,7 @@ DEVELOPER ?= 1
 ROOT   := $(CURDIR)
 PYTHON := $(ROOT)/build/venv/bin/python
 DIBBER := $(ROOT)/build/venv/bin/dibber
+VENV   := $(ROOT)/build/venv/bin
 PYTEST := $(PYTHON) -P -m pytest --seed $(SEED)
 # Two files of tests at once, in the order of tests/conftest.py.
 BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
@@ -35,14 +36,18 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library build models qemu driver bench test test-quick test-formal \
-        test-system soak mutants bitstream test-bitstream test-netlist test-boards synthesis docs figures clean
+.PHONY: help install firmware simulator reference litepcie-rate library build models qemu driver bench \
+        test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
+        test-bitstream test-netlist test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
 	@echo '                  (BENCH="stride ...", PROFILE=$(PROFILE), SEED=$(SEED))'
 	@echo 'make test         all tests, with two cards simulated and a guest in QEMU'
 	@echo 'make test-quick   the tests of single blocks: minutes'
+	@echo 'make lint         layout, likely faults, types, rooms: seconds; the first part of make test'
+	@echo 'make check-rooms  circles of imports, files and subjects that are too long, words nobody explains'
+	@echo 'make coverage     lines of the library and of the Python code that the tests run; minutes'
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, elements of all sizes, 1,000 faults of the cable, 1,000 of the control'
 	@echo '                  program, 16 threads for 5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors: hours'
@@ -110,7 +115,22 @@ driver: install $(if $(KERNEL),,qemu)
 bench: build reference
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 
-test: test-quick test-system
+test: lint test-quick test-system
+
+lint: install check-rooms
+	@$(VENV)/ruff format --quiet --check . || { \
+		echo 'lint       build/venv/bin/ruff format lays out these files:'; $(VENV)/ruff format --check .; exit 1; }
+	@$(VENV)/ruff check --quiet .
+	@git ls-files -z '*.c' '*.h' '*.cc' | xargs -0 $(VENV)/clang-format --dry-run -Werror
+	@$(VENV)/mypy --no-error-summary --cache-dir build/mypy
+
+check-rooms: install
+	@echo 'lint       layout, likely faults, rooms'
+	@$(PYTHON) tools/rooms.py
+
+# The library is built a second time, below build/coverage, with gcov's counters.
+coverage: firmware
+	@$(PYTHON) tools/measure_coverage.py --seed $(SEED)
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'

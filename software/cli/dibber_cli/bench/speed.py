@@ -1,10 +1,10 @@
 """How fast the simulator is: simulated card-cycles in a second of CPU time, host model and cable
 included.
 
-A card-cycle is one cycle of one card. A second of CPU time is one of the simulator process, in
-one thread. So the figure does not depend on what else the machine does. Three runs: nothing to do, a
-ping-pong of 8 bytes, and both cards putting strided blocks. What it takes to start the cards and to
-load their control programs is measured by a run without points, and subtracted.
+A card-cycle is one cycle of one card. CPU time is that of the simulator process, in one thread, so
+other load on the machine does not change the figure much. There are three runs: nothing to do, a
+ping-pong of 8 bytes, and both cards putting strided blocks. The time for the start of the cards and
+the load of their control programs is measured by a run without points, and subtracted.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
