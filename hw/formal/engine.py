@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -80,7 +81,10 @@ def top_level(harness, lemmas):
 
 
 def _elaborate(proof, harness, mutant, folder, result):
-    """In a child process: write design.v of a harness, with the mutant's mistake in it."""
+    """In a child process: write design.v of a harness, with the mutant's mistake in it.
+
+    Without `folder` the harness is only constructed and its Verilog is not written.
+    """
     try:
         for name in [name for name in sys.modules if name.split(".")[0] in ("dibber", "proofs")]:
             del sys.modules[name]
@@ -89,10 +93,13 @@ def _elaborate(proof, harness, mutant, folder, result):
         module = importlib.import_module(f"proofs.{proof}")
         sys.setprofile(record_locals)
         block = getattr(module, harness)()
-        (folder/"given.json").write_text(json.dumps(block.given))
         sys.setprofile(None)
         if mutant and mutant.module not in sys.modules:
             raise Failure(f"mutant {mutant.name}: the proof does not use {mutant.module}")
+        if folder is None:
+            result.put(None)
+            return
+        (folder/"given.json").write_text(json.dumps(block.given))
         ios = {block.cd_sys.clk, block.cd_sys.rst} | set(block.frees + block.constants + block.assumed + block.proven + block.lemmas)
         top = top_level(block, lemmas=not mutant)
         convert(block, ios, name="dut", regular_comb=False).write(str(folder/"design.v"))
@@ -194,6 +201,26 @@ def induce_apart(folder, steps, timeout):
     return not failed, None, failed
 
 # Checks -------------------------------------------------------------------------------------------
+
+def elaborates(proof, prop, mutant=None):
+    """Check that a property, or a mutant of it, can be tried; this proves nothing.
+
+    The harness must elaborate to Verilog. The mutant's text must be in its file exactly once, and
+    the changed design must be constructed without an error; its Verilog is left out, which takes
+    most of the time. Returns dict(verdict, seconds, depth, failed) as `check`; verdict is
+    "elaborates" or "ERROR".
+    """
+    start = time.monotonic()
+    verdict, failed = "elaborates", []
+    with tempfile.TemporaryDirectory(prefix="dibber-formal-") as folder:
+        try:
+            elaborate(proof, mutant and mutant.harness or prop.harness, mutant,
+                      None if mutant else pathlib.Path(folder))
+        except Failure as e:
+            verdict, failed = "ERROR", [str(e)]
+    seconds = round(time.monotonic() - start, 1)
+    return dict(verdict=verdict, seconds=seconds, depth=None, failed=failed)
+
 
 def check(proof, prop, mutant=None, timeout=600):
     """Prove a property, or let it reject a mutant.

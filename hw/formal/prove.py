@@ -1,10 +1,13 @@
 """Prove the properties of docs/proofs.md, and let each of them reject its mutants.
 
-    python hw/formal/prove.py [name ...] [--quick] [--jobs N] [--json]
+    python hw/formal/prove.py [name ...] [--quick] [--check] [--jobs N] [--json]
 
 Prints a table of the properties and one of the mutants; out/formal.json has both. The exit code is
 not 0 when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD
 files; of an induction whose conclusions are asked for one at a time, only their names are told.
+
+`--check` proves nothing. It elaborates every harness and every mutant in some seconds, so that a
+name or a mutant's text that is gone from the gateware is found at once.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -26,23 +29,32 @@ import engine
 from dibber_cli.pipe import quiet
 from proofs import properties
 
-GOOD = ("proven", "rejected")
+GOOD = ("proven", "rejected", "elaborates")
 
 
-def obligations(names, quick):
+def obligations(names, quick, check_only=False):
     """([(row, function)]) of properties and of mutants: what the tables say before anything has
     run.
+
+    With `check_only` the functions elaborate and prove nothing. The Spin models are left out then:
+    they do not refer to the gateware.
     """
+    def action(file, *what):
+        if check_only:
+            return lambda t: engine.elaborates(file, *what)
+        return lambda t: engine.check(file, *what, timeout=t)
     proofs, mutants = [], []
     for file, p in properties():
         if (quick and not p.quick) or (names and p.name not in names):
             continue
         method = f"k-induction, k = {p.k}" if p.k else f"bounded, {p.bound} cycles"
         proofs.append((dict(name=p.name, block=p.block, says=p.says, widths=p.widths, method=method),
-            lambda t, file=file, p=p: engine.check(file, p, timeout=t)))
+            action(file, p)))
         for m in p.mutants[:1 if quick else None]:
             mutants.append((dict(property=p.name, mutant=m.name, where=m.module),
-                lambda t, file=file, p=p, m=m: engine.check(file, p, m, timeout=t)))
+                action(file, p, m)))
+    if check_only:
+        return proofs, mutants
     def model(check):
         def run(t):
             try:
@@ -71,16 +83,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="properties; all if none is named")
     parser.add_argument("--quick",   action="store_true", help="a sample, one mutant each")
+    parser.add_argument("--check",   action="store_true", help="elaborate only, prove nothing")
+    parser.add_argument("--mutant",  action="append", default=[], metavar="NAME",
+                        help="these mutants and no property; may be given more than once")
     parser.add_argument("--jobs",    type=int, default=1, help="proofs at a time (default 1)")
     parser.add_argument("--timeout", type=int, default=900, help="seconds for one run of a solver (default 900)")
     parser.add_argument("--json",    action="store_true", help="the tables as JSON")
     args = parser.parse_args()
 
     start = time.monotonic()
-    proofs, mutants = obligations(args.names, args.quick)
+    proofs, mutants = obligations(args.names, args.quick, args.check)
     if not proofs:
         parser.error("no such property; there are " + ", ".join(
             [p.name for _, p in properties()] + [c.name for c in delivery.MODELS]))
+    if args.mutant:
+        proofs, mutants = [], [item for item in mutants if item[0]["mutant"] in args.mutant]
+        if not mutants:
+            parser.error("no such mutant")
 
     def carry_out(item):
         row, function = item
@@ -94,7 +113,7 @@ def main():
     proven, tried = rows[:len(proofs)], rows[len(proofs):]
     good   = all(row["verdict"] in GOOD for row in rows)
     result = {"pass": good, "seconds": round(time.monotonic() - start, 1), "properties": proven, "mutants": tried}
-    if not (args.quick or args.names):
+    if not (args.quick or args.names or args.mutant or args.check):
         (ROOT/"out").mkdir(exist_ok=True)
         (ROOT/"out"/"formal.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if args.json:
@@ -112,6 +131,10 @@ def main():
     for row in rows:
         if row["verdict"] not in GOOD:
             print(f"\n{row.get('name') or row['mutant']}: {row['verdict']}: {'; '.join(row['failed'])}")
+    if args.check:
+        fits = lambda rows: f"{sum(r['verdict'] == 'elaborates' for r in rows)} of {len(rows)}"
+        print(f"\n{fits(proven)} properties and {fits(tried)} mutants elaborate, {result['seconds']} s")
+        sys.exit(not good)
     print(f"\n{sum(r['verdict'] == 'proven' for r in proven)} of {len(proven)} properties proven, "
           f"{sum(r['verdict'] == 'rejected' for r in tried)} of {len(tried)} mutants rejected, {result['seconds']} s")
     sys.exit(not good)

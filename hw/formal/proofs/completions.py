@@ -92,7 +92,7 @@ class Window(Harness):
 
         # What the block keeps is this window.
         asked, progress, phases = (inner(block, name) for name in ("asked", "progress", "phases"))
-        line, head, failed, renewed, next_ = (inner(block, name) for name in ("line", "head", "failed", "renewed", "next_"))
+        line, head, failed, renewed, next_ = (inner(block, name) for name in ("line", "head", "failed", "renewed", "next_address"))
         passing = inner(block, "passing")
         ports = [memory.get_port(async_read=True) for memory in (asked, progress, phases)]
         self.specials += ports
@@ -152,10 +152,11 @@ CHECKER = "dibber.host.completions"
 PROPERTIES = [
     Property("completions-window", "host/completions", "no byte outside what its read still owes, whatever the host sends",
         "64 bits, 4 tags", "Window", k=1, quick=True, mutants=[
-            Mutant("more than is owed passes", CHECKER, "fits.eq(whole | (aligned & (line.bytes < owed))),", "fits.eq(whole | aligned),", depth=11),
-            Mutant("the lower address is believed", CHECKER, "follows.eq(line.lower == next_),", "follows.eq(1),", depth=11),
-            Mutant("what comes right behind is judged by the state before", CHECKER, "forward.eq(noting & (line.tag == sink.tag)),",
-                "forward.eq(0),", depth=13),
+            Mutant("more than is owed passes", CHECKER, 
+                "length_ok.eq(is_complete | (aligned & (line.bytes < owed))),", "length_ok.eq(is_complete | aligned),", depth=11),
+            Mutant("the lower address is believed", CHECKER, "address_ok.eq(line.lower == next_address),", "address_ok.eq(1),", depth=11),
+            Mutant("what comes right behind is judged by the state before", CHECKER, 
+                "same_tag.eq(updates & (line.tag == sink.tag)),", "same_tag.eq(0),", depth=13),
             Mutant("a read that failed goes on", CHECKER, "passes.eq(known & ~failed & (agrees | refused)),",
                 "passes.eq(known & (agrees | refused)),", depth=13),
             Mutant("a new read takes over the progress of the old one", CHECKER, "known.eq((owed != 0) & ~renewed & ~(sent & (reads.tag == line.tag))),",

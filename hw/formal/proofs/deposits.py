@@ -37,7 +37,7 @@ class Deposits(Harness):
         self.block = block = packet_receiver.DepositReceiver(DATA_WIDTH, self.lane)
         inspector  = block.inspector
         checker    = block.checker
-        state, crc = inner(inspector, "state"), inner(inspector, "value")
+        state, crc = inner(inspector, "state"), inner(inspector, "crc")
         of_words   = Signal(8)
         of_ones    = Signal()
         self.comb += of_words.eq(~state[:8]), of_ones.eq(state[8:] == 0xffffff)
@@ -132,7 +132,7 @@ class Deposits(Harness):
             self.sync += held.eq(held + (block.received & message) - block.freed)
             self.assume("freed", implies(block.freed, held != 0))
             self.prove("room",   implies(block.queue.sink.valid & message, held < C.SLOTS))
-            self.lemma("inbox",  (inner(block, "room") == C.SLOTS - held) & (held <= C.SLOTS)
+            self.lemma("inbox",  (inner(block, "messages_free") == C.SLOTS - held) & (held <= C.SLOTS)
                 & implies(block.fsm.ongoing("PAYLOAD") & message, held != C.SLOTS))
         else:
             sound = (fields["kind"] == PACKET.DEPOSIT) & (levels <= LAST_LEVELS) & flags(
@@ -168,7 +168,7 @@ class Deposits(Harness):
                 Mux(n == length, kind == check.HEADER_CRC, (kind != check.HEADER) & (kind != check.HEADER_CRC))))
         self.lemma("index",    (index != 0) == inside)
         self.lemma("apart",    ~(inside & rest))
-        self.lemma("within",   inner(inspector, "inside") == inside)
+        self.lemma("within",   inner(inspector, "in_packet") == inside)
         self.lemma("outside",  implies(~inside, (kind == check.HEADER) & (position == 0) & of_ones & (of_words == 0)))
         self.lemma("reads",    implies(inside, reads(index, kind, position)))
         self.lemma("levels",   implies(inside & (index > header_word("levels")),
@@ -195,7 +195,7 @@ class Deposits(Harness):
         for n, (a, b) in enumerate(zip(held, words)):
             self.lemma(f"word{n}", implies(open_ & (seen > n), a == b) & implies(word.valid & (at == n), word.data == b))
         wrong, long, empty, elsewhere = (inner(m, name) for m, name in (
-            (block, "wrong"), (block, "long"), (checker, "empty"), (checker, "not_for_us")))
+            (block, "fields_wrong"), (block, "length_wrong"), (checker, "empty"), (checker, "not_for_us")))
         self.lemma("elsewhere", implies(header & (seen > 2), elsewhere ==
             ((fields["target"] != node_id) | (fields["source"] >= C.NODES))))
         self.lemma("wrong",     implies(header & (seen > 3), wrong == ~(sound | asks)))
@@ -221,7 +221,7 @@ class Deposits(Harness):
 
         payload = fsm.ongoing("PAYLOAD") | fsm.ongoing("DRAIN")
         cut     = fsm.ongoing("CUT") | fsm.ongoing("VOID")
-        ended   = inner(block, "ended")
+        ended   = inner(block, "packet_ended")
         self.lemma("payload", implies(payload, open_ & (seen > length)))
         self.lemma("node",    implies(fsm.ongoing("PAYLOAD"), fields["source"] < C.NODES))
         self.lemma("cut",     implies(cut, Mux(ended, implies(open_, seen == 0), open_ & (seen > length))))
@@ -251,7 +251,7 @@ class ExpressFull(ExpressOpened):
     def __init__(self):
         super().__init__()
         self.held.reset = Constant(C.SLOTS)
-        inner(self.block, "room").reset = Constant(0)
+        inner(self.block, "messages_free").reset = Constant(0)
 
 
 PROPERTIES = [
@@ -261,8 +261,8 @@ PROPERTIES = [
                 "self.good.eq(judge &", depth=12, harness="Opened"),
             Mutant("packets for other nodes are taken", "dibber.packet.check", "(fields[\"target\"] == self.node_id)",
                 "1", depth=12, harness="Opened"),
-            Mutant("a flow begins anywhere", "dibber.packet.sequence", "start.eq(self.first & (self.psn == 0) & newer)",
-                "start.eq(self.first & newer)", depth=12, harness="Opened"),
+            Mutant("a flow begins anywhere", "dibber.packet.sequence", "starts_flow.eq(self.first & (self.psn == 0) & newer)",
+                "starts_flow.eq(self.first & newer)", depth=12, harness="Opened"),
             Mutant("a flow begins without a question", "dibber.packet.sequence", "(age != 0) & ~age[7], is_open)", "(age != 0) & ~age[7], 1)",
                 depth=12),
             Mutant("a flow that never began goes on", "dibber.packet.sequence", "same.eq(is_known & (age == 0))",
@@ -276,7 +276,7 @@ PROPERTIES = [
                 "MESSAGE_FLAGS = PACKET_FLAG.FIRST | PACKET_FLAG.LAST", "MESSAGE_FLAGS = DEPOSIT_FLAGS | PACKET_FLAG.RESPONSE", depth=12, harness="ExpressOpened"),
             Mutant("a deposit is told as a message", "dibber.packet.packet_receiver", "message.eq(fields[\"kind\"] == PACKET.MESSAGE)",
                 "message.eq(fields[\"kind\"] != PACKET.MESSAGE)", depth=12, harness="ExpressOpened"),
-            Mutant("a message without room is taken", "dibber.packet.packet_receiver", "full.eq(room == 0)", "full.eq(0)", depth=12,
+            Mutant("a message without room is taken", "dibber.packet.packet_receiver", "no_room.eq(messages_free == 0)", "no_room.eq(0)", depth=12,
                 harness="ExpressFull"),
     ]),
 ]

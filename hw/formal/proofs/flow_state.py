@@ -92,11 +92,11 @@ class Told(Harness):
         self.prove("pongs_rest", implies(source.valid & pong, rest == PONG_REST_WORDS))
         self.prove("for_ever",  implies(source.valid & (since == self.period - 1), flow))
 
-        age, soon = inner(tx.schedule, "age"), inner(tx.schedule, "soon")
-        rests, left = inner(tx, "rests"), inner(tx, "rest")
+        age, soon = inner(tx.schedule, "age"), inner(tx.schedule, "repeats_left")
+        rests, left = inner(tx, "pong_blocked"), inner(tx, "block_left")
         told      = tx.told
-        single, flowed, twin = inner(tx.schedule, "alone"), inner(tx.schedule, "flowed"), tx.schedule.twin
-        begun, on = inner(tx, "begun"), inner(tx, "on")
+        single, flowed, twin = inner(tx.schedule, "singles"), inner(tx.schedule, "last_was_flow"), tx.schedule.twin
+        begun, on = inner(tx, "begun"), inner(tx, "active")
         self.lemma("until_now", Mux(source.valid,
             (told == following[1]) & (age == following[0]) & (soon == following[2]),
             (told == last) & (age == since) & (soon == owed)))
@@ -166,14 +166,15 @@ PROPERTIES = [
         f"period {FLOW_PERIOD_WORDS}, {CHANNELS} channels", "Told", k=2, quick=True, mutants=[
             Mutant("not inside packets", "dibber.link.link_transmitter", "Elif(schedule.due,",
                 "Elif(schedule.due & (begun == 0),", depth=12),
-            Mutant("no quick repeats", "dibber.link.stop_state", "soon.eq(FLOW_REPEATS)", "soon.eq(0)", depth=14, harness="ToldSmall"),
-            Mutant("a pong for every ping", "dibber.link.link_transmitter", "self.pong.valid & ~rests &", "self.pong.valid &", depth=14,
+            Mutant("no quick repeats", "dibber.link.stop_state", "repeats_left.eq(FLOW_REPEATS)", "repeats_left.eq(0)", depth=14, harness="ToldSmall"),
+            Mutant("a pong for every ping", "dibber.link.link_transmitter", "self.pong.valid & ~pong_blocked &", "self.pong.valid &", depth=14,
                 harness="ToldSmall"),
-            Mutant("a pong between twins", "dibber.link.link_transmitter", "~rests & ~schedule.twin,", "~rests,", depth=18,
+            Mutant("a pong between twins", "dibber.link.link_transmitter", "~pong_blocked & ~schedule.twin,", "~pong_blocked,", depth=18,
                 harness="ToldSmall"),
-            Mutant("idle words are not counted for pairs", "dibber.link.stop_state", "alone.eq(alone + 1),", "If(self.sent, alone.eq(alone + 1)),",
+            Mutant("idle words are not counted for pairs", "dibber.link.stop_state", "singles.eq(singles + 1),",
+                "If(self.sent, singles.eq(singles + 1)),",
                 depth=18, harness="ToldSmall"),
-            Mutant("a state is told only once", "dibber.link.stop_state", "If(changed | old |", "If(changed |",
+            Mutant("a state is told only once", "dibber.link.stop_state", "If(changed | age_limit |", "If(changed |",
                 depth=18, harness="ToldSmall"),
     ]),
     Property("flow-healed", "link/port, receive", "after any faults, the next flow word says what holds",

@@ -96,7 +96,7 @@ class Flows(Harness):
         starts      = named(1, reset.strobe & (reset.flow == number))
         queue       = block.queue.sink
         # what is judged says that the target does not hold the flow
-        gone        = inner(block, "gone")
+        gone        = inner(block, "not_held")
         queued      = named(1, queue.valid & queue.ready & (queue.flow == number) & ~gone)
         psn         = fields["psn"]
         leaps       = named(1, of_lane(gate.leap.strobe & (gate.leap.node == node) for gate in gates))
@@ -120,7 +120,7 @@ class Flows(Harness):
         window = named(16, sent - acked)
         ahead  = named(16, psn - acked - 1)
         # its target does not hold it
-        silent = named(1, of_lane((inner(gate, "losts") >> node)[0] for gate in gates))
+        silent = named(1, of_lane((inner(gate, "lost_flows") >> node)[0] for gate in gates))
         vain   = table("vains")       # its target was asked, and said nothing
         alive  = named(1, known & (fields["incarnation"] == incarnation) & (fields["epoch"] == epoch))
         self.prove("alive",      implies(passes, alive & ~silent & ~starts & ~(rewind.strobe & (rewind.flow == number))))
@@ -180,32 +180,33 @@ class Flows(Harness):
 
         # Lookup, then comparison. `acked` may move meanwhile, but not beyond what was sent.
         found   = {name: of_lane(inner(gate, name) for gate in gates) for name in (
-            "incarnation", "number", "epoch", "sent", "acked", "begun", "stale", "room", "sure", "ahead", "settled")}
+            "incarnation", "number", "epoch", "sent", "acked", "is_started", "stale", "in_window", "sure", "is_newest",
+            "lookup_done")}
         used    = self.before(found["acked"], 16)
-        settled = found["settled"]
+        settled = found["lookup_done"]
         old     = named(16, psn - used - 1)
         beyond  = named(16, psn - sent - 1)
         self.lemma("settles", implies(settled != 0, fields["valid"] & (settled != 2)))
-        self.lemma("found",   implies(settled[0] & of_flow, (found["begun"] == (known & ~silent)) & (found["number"] == counted) & implies(known,
+        self.lemma("found",   implies(settled[0] & of_flow, (found["is_started"] == (known & ~silent)) & (found["number"] == counted) & implies(known,
             (found["incarnation"] == incarnation)
             & (found["epoch"] == epoch) & (found["sent"] == sent) & (named(16, sent - found["acked"]) <= C.WINDOW) & (named(16, acked - found["acked"]) <= C.WINDOW)
             & (named(16, acked - found["acked"]) <= named(16, sent - found["acked"])))))
-        self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["begun"]))
+        self.lemma("found_other", implies(settled[0] & (fields["node"] >= C.NODES), ~found["is_started"]))
         self.lemma("compared_other", implies(settled[1] & (fields["node"] >= C.NODES), found["stale"]))
-        self.lemma("hopeless", implies(settled[1] & of_flow & of_lane(inner(gate, "hopeless") for gate in gates), vain))
+        self.lemma("hopeless", implies(settled[1] & of_flow & of_lane(inner(gate, "no_answer") for gate in gates), vain))
         self.lemma("compared", implies(settled[1] & of_flow, (found["stale"] == (~alive | silent | old[15])) & (found["sure"] == sure) & implies(known,
-            (found["room"] == (old < C.WINDOW)) & (found["ahead"] == ~beyond[15])
+            (found["in_window"] == (old < C.WINDOW)) & (found["is_newest"] == ~beyond[15])
             & (named(16, sent - used) <= C.WINDOW) & (named(16, acked - used) <= named(16, sent - used)))))
 
         # Looked up, judged, entered.
         flow, heard, judged, current, believed, moved, possible, missed, new, lost, forward, ack, number_told = (
-            inner(block, name) for name in ("flow", "heard", "judged", "current", "believed", "moved", "possible",
-            "missed", "new", "lost", "forward", "ack", "count"))
+            inner(block, name) for name in ("flow", "ack_looked_up", "judged", "current", "believed", "newly_acked",
+            "in_flight", "new_refusals", "counts_refusal", "refusal_lost", "forward", "ack", "count"))
         mine = named(1, flow == number)
         step = named(16, said - acked)
         fit  = known & (said_of == wire) & sure & ~deaf & ~silent
         self.lemma("answered", implies(mine & (heard | judged) & inner(block, "answered"), ~sure & (said_of == held)))
-        self.lemma("held", implies(heard | judged, inner(block, "held") == said_of))
+        self.lemma("held", implies(heard | judged, inner(block, "target_incarnation") == said_of))
         self.lemma("one_at_once", ~(heard & judged))
         self.lemma("as_it_came", implies(heard | judged, (ack == said) & (number_told == refusals)))
         self.lemma("heard",   implies(heard & mine & current, fit & (moved == step) & (possible <= window)
@@ -234,22 +235,26 @@ PROPERTIES = [
     Property("flow-source", "packet/flow_table", "no stale packet leaves, none is of a former life or covered unsent, no refusal is passed over",
         f"{C.LANES} lanes, {C.NODES} nodes", "Flows", k=1, arrays=True, mutants=[
             Mutant("epoch not looked at", "dibber.packet.flow_table", "(epoch != sink.epoch)", "0", depth=12, harness="FlowsSmall"),
-            Mutant("an acknowledgement of anything", "dibber.packet.flow_table", "believed.eq(current & (moved <= possible))",
+            Mutant("an acknowledgement of anything", "dibber.packet.flow_table", 
+                "believed.eq(current & (newly_acked <= in_flight))",
                 "believed.eq(current)", depth=18, harness="FlowsSmall"),
             Mutant("believed after a reset", "dibber.packet.flow_table",
                 "If(reset.strobe & (reset.flow == flow), believed.eq(0)),", "", depth=20, harness="FlowsSmall"),
             Mutant("nobody is asked after power-on", "dibber.packet.flow_table", "sure.eq(number[8])", "sure.eq(1)", depth=10, harness="FlowsSmall"),
-            Mutant("a flow stays sure for ever", "dibber.packet.flow_table", "before[8] & (following[:log2_int(DOUBTS)] != 0)", "before[8]", depth=30,
+            Mutant("a flow stays sure for ever", "dibber.packet.flow_table", 
+                "old_number[8] & (next_number[:log2_int(DOUBTS)] != 0)", "old_number[8]", depth=30,
                 harness="FlowsSure"),
-            Mutant("an answer to any question", "dibber.packet.flow_table", " & (last.token == acks.psn)", "", depth=14, harness="FlowsSmall"),
-            Mutant("an answer that counts twice", "dibber.packet.flow_table", "settled.eq(0), asked.open.eq(0))", "settled.eq(0))", depth=24, harness="FlowsSmall"),
-            Mutant("a packet goes on as it was when the answer comes", "dibber.packet.flow_table", "If(leap.strobe, settled.eq(0), ", "If(leap.strobe, ",
+            Mutant("an answer to any question", "dibber.packet.flow_table", 
+                " &\n                    (last_question.token == acks.psn)", "", depth=14, harness="FlowsSmall"),
+            Mutant("an answer that counts twice", "dibber.packet.flow_table", 
+                "lookup_done.eq(0), asked.open.eq(0))", "lookup_done.eq(0))", depth=24, harness="FlowsSmall"),
+            Mutant("a packet goes on as it was when the answer comes", "dibber.packet.flow_table", "If(leap.strobe, lookup_done.eq(0), ", "If(leap.strobe, ",
                 depth=20, harness="FlowsSmall"),
-            Mutant("a full queue drops a refusal", "dibber.packet.flow_table", "enter & (lost | (new & ~queue.sink.ready))",
-                "(enter & lost)", depth=20, harness="FlowsSmall"),
-            Mutant("a refusal that was lost is passed over", "dibber.packet.flow_table", "lost.eq((missed != 0) & ~next_one & ~gone)",
-                "lost.eq(0)", depth=20, harness="FlowsSmall"),
-            Mutant("a flow goes on that its target does not hold", "dibber.packet.flow_table", "(known & ~losts) >> sink.node",
+            Mutant("a full queue drops a refusal", "dibber.packet.flow_table", 
+                "enter & (refusal_lost | (counts_refusal & ~queue.sink.ready))", "(enter & refusal_lost)", depth=20, harness="FlowsSmall"),
+            Mutant("a refusal that was lost is passed over", "dibber.packet.flow_table", 
+                "refusal_lost.eq((new_refusals != 0) & ~is_next_refusal & ~not_held)", "refusal_lost.eq(0)", depth=20, harness="FlowsSmall"),
+            Mutant("a flow goes on that its target does not hold", "dibber.packet.flow_table", "(known & ~lost_flows) >> sink.node",
                 "known >> sink.node", depth=20, harness="FlowsSmall"),
     ]),
 ]

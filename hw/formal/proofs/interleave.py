@@ -67,7 +67,8 @@ class Framed(Harness):
             If(decoder.is_start | decoder.is_resume, owner.eq(decoder.channel)).Elif(ends, owner.eq(0)),
         ]
 
-        on, begun, holds, fresh = (inner(block, name) for name in ("on", "begun", "holds", "fresh"))
+        on, begun, holds, fresh = (inner(block, name) for name in (
+            "active", "begun", "holds_word", "is_first"))
         self.lemma("open",  begun == open_)
         self.lemma("owner", on == owner)
         self.lemma("holds", (holds & ~begun) == 0)
@@ -165,9 +166,9 @@ class Soon(Harness):
         self.prove("soon",      words <= limit)
 
         on, ending, lower, held, allowed, greets, rests, rest = (inner(tx, name) for name in (
-            "on", "ending", "lower", "held", "allowed", "greets", "rests", "rest"))
+            "active", "end_due", "higher_priority", "start_held", "allowed", "nonce_due", "pong_blocked", "block_left"))
         schedule = tx.schedule
-        age, alone = inner(schedule, "age"), inner(schedule, "alone")
+        age, alone = inner(schedule, "age"), inner(schedule, "singles")
         twin     = Signal()   # a flow word's twin went meanwhile, or goes next
         twins    = Signal()
         late     = Signal(5)
@@ -200,18 +201,23 @@ PROPERTIES = [
     Property("link-framed", "link/link_receiver", "any words: packets whole and in order, or ended as bad, never merged",
         f"{CHANNELS} channels × 32", "Framed", k=1, quick=True, mutants=[
             Mutant("START inside a packet is let pass", "dibber.link.link_receiver",
-                "fails.eq(decoder.is_wrong | clash | stray | ~self.up)", "fails.eq(decoder.is_wrong | stray | ~self.up)", depth=10),
+                "ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up)", 
+                "ends_all_bad.eq(decoder.is_wrong | stray_word | ~self.up)", depth=10),
             Mutant("words behind an END are let pass", "dibber.link.link_receiver",
-                "fails.eq(decoder.is_wrong | clash | stray | ~self.up)", "fails.eq(decoder.is_wrong | clash | ~self.up)", depth=10),
+                "ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up)", 
+                "ends_all_bad.eq(decoder.is_wrong | start_clash | ~self.up)", depth=10),
             Mutant("an error ends the channel that is on", "dibber.link.link_receiver",
-                "closes.eq(begun[n] & (fails | (ends & on[n])))", "closes.eq(begun[n] & on[n] & (fails | ends))", depth=10),
+                "closes.eq(begun[n] & (ends_all_bad | (ends & active[n])))",
+                "closes.eq(begun[n] & active[n] & (ends_all_bad | ends))", depth=10),
     ]),
     Property("control-soon", "link/link_transmitter", f"CONTROL goes after {SOON} words at most, and none of another packet",
         f"{CHANNELS} channels", "Soon", k=2, mutants=[
             Mutant("who is on stays on", "dibber.link.link_transmitter",
-                "stays.eq(((valid & allowed & on) != 0) & ((wants & lower) == 0))", "stays.eq((valid & allowed & on) != 0)", depth=10),
+                "same_channel.eq(((valid & allowed & active) != 0) & ((wants & higher_priority) == 0))",
+                "same_channel.eq((valid & allowed & active) != 0)", depth=10),
             Mutant("who is lower is not known", "dibber.link.link_transmitter",
-                "*[choice[n + 1:] != 0 for n in every[:-1]]", "*[choice[n] for n in every[:-1]]", depth=10),
+                "*[choice[n + 1:] != 0 for n in all_channels[:-1]]",
+                "*[choice[n] for n in all_channels[:-1]]", depth=10),
             Mutant("flow words for ever", "dibber.link.stop_state", "self.due.eq(0),", "", depth=14),
     ]),
 ]

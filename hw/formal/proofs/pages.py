@@ -24,9 +24,9 @@ class Foreseen(Harness):
             *[getattr(block.directory, name).eq(self.free(f"directory_{name}", bits)) for name, bits in pages.directory_layout()],
         ]
         asked, index = inner(block, "asked"), inner(block, "index")
-        for name in ("known", "in_use"):
-            foreseen = inner(block, {"known": "asked_known", "in_use": "asked_used"}[name])
-            self.prove(name, implies(asked.valid, foreseen == (inner(block, name) >> index)[0]))
+        for name, of_line, of_asked in ("known", "has_name", "line_known"), ("in_use", "in_use", "line_used"):
+            foreseen = inner(block, of_asked)
+            self.prove(name, implies(asked.valid, foreseen == (inner(block, of_line) >> index)[0]))
 
 
 PAGES = "dibber.deposit.pages"
@@ -34,7 +34,7 @@ PAGES = "dibber.deposit.pages"
 PROPERTIES = [
     Property("pages-foreseen", "deposit/pages", "that a line has a name, or users, is known when an address asks for it",
         "4 lines, 2 tags", "Foreseen", k=1, mutants=[
-            Mutant("who follows does not hear of it", PAGES, "| (pool.source.ready & follows))", ")", depth=40),
-            Mutant("users do not leave", PAGES, "asked_used.eq(asked_used & ~frees(index))", "asked_used.eq(asked_used)", depth=40),
+            Mutant("who follows does not hear of it", PAGES, "| (pool.source.ready & same_line))", ")", depth=40),
+            Mutant("users do not leave", PAGES, "line_used.eq(line_used & ~frees(index))", "line_used.eq(line_used)", depth=40),
     ]),
 ]

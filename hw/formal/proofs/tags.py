@@ -36,7 +36,7 @@ class Once(Harness):
         returning  = Signal()   # it comes back in this cycle
         alive      = Signal()   # the block holds it in use
         busy       = Signal()
-        free, which = inner(block, "free"), inner(block, "which")
+        free, which = inner(block, "tag_returns"), inner(block, "returned_tag")
         self.comb += [
             source.ready.eq(self.free("ready")),
             block.extended.eq(self.free("extended")),
@@ -110,7 +110,7 @@ class Once(Harness):
         # Age. `now` counts rounds, in which each tag has 3 cycles or more; `position` counts the
         # cycles.
         now, scan, stamps, look, watched, over = (inner(block, name) for name in (
-            "now", "scan", "stamps", "look", "watched", "over"))
+            "now", "scan", "stamps", "look", "watched", "quarantine_ended"))
         port  = stamps.get_port(async_read=True)
         self.specials += port
         stamp = port.dat_r
@@ -158,12 +158,14 @@ class OnceSmall(Once):
 PROPERTIES = [
     Property("tags-once", "deposit/tags", "no tag is handed out while it is in use",
         f"8 tags, quarantine {QUARANTINE:,} cycles", "Once", k=1, mutants=[
-            Mutant("quarantine as short as the timeout", "dibber.deposit.tags", "over, age >= quarantine_rounds",
-                "over, age >= timeout_rounds", depth=48, harness="OnceSmall"),
-            Mutant("a timeout frees the tag", "dibber.deposit.tags", "free.eq((self.release & self.known) | late)",
-                "free.eq((self.release & self.known) | late | self.expire)", depth=40, harness="OnceSmall"),
-            Mutant("a failed read frees the tag", "dibber.deposit.tags", "free.eq((self.release & self.known) | late)",
-                "free.eq(((self.release | self.fail) & self.known) | late)", depth=40, harness="OnceSmall"),
+            Mutant("quarantine as short as the timeout", "dibber.deposit.tags", "quarantine_ended, age >= quarantine_rounds",
+                "quarantine_ended, age >= timeout_rounds", depth=48, harness="OnceSmall"),
+            Mutant("a timeout frees the tag", "dibber.deposit.tags", 
+                "tag_returns.eq((self.release & self.known) | quarantine_over)",
+                "tag_returns.eq((self.release & self.known) | quarantine_over | self.expire)", depth=40, harness="OnceSmall"),
+            Mutant("a failed read frees the tag", "dibber.deposit.tags", 
+                "tag_returns.eq((self.release & self.known) | quarantine_over)",
+                "tag_returns.eq(((self.release | self.fail) & self.known) | quarantine_over)", depth=40, harness="OnceSmall"),
             Mutant("a failed read's tag stays live", "dibber.deposit.tags", "(self.fail & self.live & (self.answered == i))",
                 "0", depth=40, harness="OnceSmall"),
     ]),

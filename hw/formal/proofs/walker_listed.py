@@ -261,7 +261,7 @@ PROPERTIES = [
         "64-bit addresses, 32-bit lengths", "ListSuccessor", k=1, apart=True, mutants=[
             Mutant("the sums begin at the origin", SKIP, "start.eq(Mux(sink.listed, 0, sink.address))", "start.eq(sink.address)",
                 depth=90, harness="FewEntries"),
-            Mutant("the last byte's place is taken for the first's", SKIP, "If(~closing,\n", "If(1,\n", depth=90, harness="FewEntries"),
+            Mutant("the last byte's place is taken for the first's", SKIP, "If(~dividing_last,\n", "If(1,\n", depth=90, harness="FewEntries"),
             Mutant("the base is not added to the blocks", SKIP, "fsm.act(\"BASE0\",\n            NextValue(total, sum_)",
                 "fsm.act(\"BASE0\",\n            NextValue(total, total)", depth=90, harness="FewEntries"),
         ]),

@@ -128,13 +128,13 @@ SKIP = "dibber.deposit.skip"
 PROPERTIES = [
     Property("walker-order", "deposit/skip", "a list is ordered from the first byte's entry to the last byte's",
         "64-bit addresses, 32-bit lengths", "Ordered", k=1, apart=True, mutants=[
-            Mutant("the order goes to the byte behind the last", SKIP, "NextValue(end, sink.length - 1)",
-                "NextValue(end, sink.length)", depth=75, harness="FewEntries"),
-            Mutant("the order begins with the list", SKIP, "walk.stride2 + Cat(Constant(0, ENTRY), begin)", "walk.stride2",
+            Mutant("the order goes to the byte behind the last", SKIP, "NextValue(last_entry, sink.length - 1)",
+                "NextValue(last_entry, sink.length)", depth=75, harness="FewEntries"),
+            Mutant("the order begins with the list", SKIP, "walk.stride2 + Cat(Constant(0, ENTRY), first_entry)", "walk.stride2",
                 depth=75, harness="FewEntries"),
-            Mutant("the order goes one behind the list's end", SKIP, "NextValue(limited, quotient >= most)",
-                "NextValue(limited, quotient > most)", depth=75, harness="FewEntries"),
-            Mutant("a list that has no such entry is ordered", SKIP, "NextValue(over, quotient >= most)",
-                "NextValue(over, quotient > most)", depth=75, harness="FewEntries"),
+            Mutant("the order goes one behind the list's end", SKIP, "NextValue(list_too_short, quotient >= quotient_limit)",
+                "NextValue(list_too_short, quotient > quotient_limit)", depth=75, harness="FewEntries"),
+            Mutant("a list that has no such entry is ordered", SKIP, "NextValue(past_end, quotient >= quotient_limit)",
+                "NextValue(past_end, quotient > quotient_limit)", depth=75, harness="FewEntries"),
         ]),
 ]

@@ -166,7 +166,7 @@ PROPERTIES = [
             Mutant("an error takes the next walk with it", WALKER,
                 "cancel.eq(drop & ~final)", "cancel.eq(drop)", depth=8, harness="FewPieces"),
             Mutant("what is out of the region is not refused", WALKER,
-                "error.eq(~inside | beyond | abort)", "error.eq(~inside | abort)", depth=8, harness="FewPieces"),
+                "error.eq(~inside | crosses_high | abort)", "error.eq(~inside | abort)", depth=8, harness="FewPieces"),
             Mutant("the next piece begins a byte late", WALKER,
                 "address.eq((address | (self.max_piece - 1)) + 1)",
                 "address.eq((address | (self.max_piece - 1)) + 2)", depth=8, harness="FewPieces"),

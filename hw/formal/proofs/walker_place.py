@@ -25,9 +25,15 @@ class View:
     """A set-up's insides. `idle`: it passes over nothing, so that it has no division to make."""
     def __init__(self, block):
         self.block = block
-        for name in ("walk", "index", "base", "inside", "over", "quotient", "remainder", "divisor", "step", "level",
-                "total", "multiplicand", "multiplier", "begin", "end", "closing", "limited"):
+        for name in ("walk", "index", "base", "quotient", "remainder", "divisor", "step", "level", "total",
+                "multiplicand", "multiplier"):
             setattr(self, name, inner(block, name))
+        self.inside  = inner(block, "block_offset")
+        self.over    = inner(block, "past_end")
+        self.begin   = inner(block, "first_entry")
+        self.end     = inner(block, "last_entry")
+        self.closing = inner(block, "dividing_last")
+        self.limited = inner(block, "list_too_short")
 
     def on(self, *names):
         return reduce(or_, [self.block.fsm.ongoing(name) for name in names])
@@ -268,14 +274,14 @@ SKIP = "dibber.deposit.skip"
 PROPERTIES = [
     Property("walker-place", "deposit/skip", "a byte more leads to where the loops go from there",
         "64-bit addresses, 32-bit lengths", "Successor", k=1, apart=True, mutants=[
-            Mutant("the first block's byte is not the remainder", SKIP, "If(level == 0, NextValue(inside, remainder))",
-                "If(level == 1, NextValue(inside, remainder))", depth=42, harness="FewBytes"),
+            Mutant("the first block's byte is not the remainder", SKIP, "If(level == 0, NextValue(block_offset, remainder))",
+                "If(level == 1, NextValue(block_offset, remainder))", depth=42, harness="FewBytes"),
             Mutant("a quotient lacks its ones", SKIP, "NextValue(quotient, Cat(1, quotient[:31]))",
                 "NextValue(quotient, Cat(0, quotient[:31]))", depth=42, harness="FewBytes"),
             Mutant("a product's strides are not shifted", SKIP, "NextValue(multiplicand, Cat(0, multiplicand[:address_bits - 1]))",
                 "NextValue(multiplicand, multiplicand)", depth=42, harness="FewBytes"),
-            Mutant("the loops end a block late", SKIP, "NextValue(over, quotient >= most)",
-                "NextValue(over, quotient > most)", depth=42, harness="FewBytes"),
+            Mutant("the loops end a block late", SKIP, "NextValue(past_end, quotient >= quotient_limit)",
+                "NextValue(past_end, quotient > quotient_limit)", depth=42, harness="FewBytes"),
             Mutant("an index counts what is left", SKIP, "source, f\"left{i}\").eq(getattr(source, f\"count{i}\") + ~index[i])",
                 "source, f\"left{i}\").eq(index[i])", depth=42, harness="FewBytes"),
     ]),

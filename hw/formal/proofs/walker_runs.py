@@ -275,12 +275,14 @@ PROPERTIES = [
                 "forget.eq(0)", depth=8, harness="FewBlocks"),
             Mutant("a run is offered twice", WALKER, "held.valid.eq(source.valid & ~source.ready)",
                 "held.valid.eq(source.valid & (~source.ready | ~run.valid))", depth=8, harness="FewBlocks"),
-            Mutant("the list goes on behind its end", WALKER, "waits.eq(state.listed & state.spent & ~state.exhausted)",
-                "waits.eq(state.listed & state.spent)", depth=8, harness="FewBlocks"),
+            Mutant("the list goes on behind its end", WALKER, 
+                "needs_base.eq(state.listed & state.spent & ~state.exhausted)",
+                "needs_base.eq(state.listed & state.spent)", depth=8, harness="FewBlocks"),
             Mutant("a walk goes on behind its end", WALKER,
                 "~state.over & (state.address >= state.low)", "(state.address >= state.low)", depth=8, harness="FewBlocks"),
             Mutant("a piece may cross 4 KiB", WALKER,
-                "Mux((state.address[:12] | mask) == 0xfff, room, self.max_piece - state.address[:2])",
+                "Mux(\n                        (state.address[:12] | mask) == 0xfff, piece_room,\n"
+                "                        self.max_piece - state.address[:2])",
                 "self.max_piece - state.address[:2]", depth=8, harness="FewBlocks"),
     ]),
 ]

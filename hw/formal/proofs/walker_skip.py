@@ -33,7 +33,8 @@ class Sound(Harness, Arithmetic):
 
         # What a division and the sums leave, of any walk.
         walk, base, inside, over, remainder, divisor, level, closing, total, multiplicand = (inner(block, name) for name in (
-            "walk", "base", "inside", "over", "remainder", "divisor", "level", "closing", "total", "multiplicand"))
+            "walk", "base", "block_offset", "past_end", "remainder", "divisor", "level", "dividing_last", "total",
+            "multiplicand"))
         self.lemma("states", self.on("IDLE", "CONTIGUOUS", "DIVIDE", "DIVIDED", "END", "SATURATE", "LIMIT", "ORDER",
             "INDEX", "MULTIPLY", "FIRST", "BASE1", "NEXT", "BASE0", "ADDRESS", "READY"))
         self.lemma("walk", implies(~self.on("IDLE"), self.whole(walk)))
@@ -68,10 +69,11 @@ PROPERTIES = [
             Mutant("blocks apart are told to touch", SKIP, "source.joinable.eq(walk.stride0 == walk.block)",
                 "source.joinable.eq(1)", depth=4),
             Mutant("without levels the block ends", SKIP,
-                "Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - inside)", "walk.block - inside", depth=4),
+                "Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - block_offset)", "walk.block - block_offset", depth=4),
             Mutant("level 1 is not asked whether it is at its end", SKIP,
                 "source.spent.eq((source.left0 == 0) & (source.left1 == 0))", "source.spent.eq(source.left0 == 0)", depth=4),
-            Mutant("the first run lacks a byte", SKIP, "2**32 - 1, walk.block - inside)", "2**32 - 1, walk.block - inside - 1)",
+            Mutant("the first run lacks a byte", SKIP, 
+                "2**32 - 1, walk.block - block_offset)", "2**32 - 1, walk.block - block_offset - 1)",
                 depth=4),
             Mutant("the blocks begin at 0", SKIP, "NextValue(b, start)", "NextValue(b, 0)", depth=4),
     ]),
