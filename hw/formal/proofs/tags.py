@@ -30,9 +30,6 @@ class Once(Harness):
         self.block = block = Tags(self.tags, self.timeout, self.quarantine)
         source     = block.source
         tag        = self.constant("tag", bits)
-        busy       = Signal()
-        expired    = Signal()
-        known      = Signal()  # in use, and not on its way back
         returning  = Signal()   # it comes back in this cycle
         alive      = Signal()   # the block holds it in use
         busy       = Signal()
