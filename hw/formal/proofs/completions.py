@@ -152,10 +152,10 @@ CHECKER = "dibber.host.completions"
 PROPERTIES = [
     Property("completions-window", "host/completions", "no byte outside what its read still owes, whatever the host sends",
         "64 bits, 4 tags", "Window", k=1, quick=True, mutants=[
-            Mutant("more than is owed passes", CHECKER, 
+            Mutant("more than is owed passes", CHECKER,
                 "length_ok.eq(is_complete | (aligned & (line.bytes < owed))),", "length_ok.eq(is_complete | aligned),", depth=11),
             Mutant("the lower address is believed", CHECKER, "address_ok.eq(line.lower == next_address),", "address_ok.eq(1),", depth=11),
-            Mutant("what comes right behind is judged by the state before", CHECKER, 
+            Mutant("what comes right behind is judged by the state before", CHECKER,
                 "same_tag.eq(updates & (line.tag == sink.tag)),", "same_tag.eq(0),", depth=13),
             Mutant("a read that failed goes on", CHECKER, "passes.eq(known & ~failed & (agrees | refused)),",
                 "passes.eq(known & (agrees | refused)),", depth=13),

@@ -201,10 +201,10 @@ PROPERTIES = [
     Property("link-framed", "link/link_receiver", "any words: packets whole and in order, or ended as bad, never merged",
         f"{CHANNELS} channels × 32", "Framed", k=1, quick=True, mutants=[
             Mutant("START inside a packet is let pass", "dibber.link.link_receiver",
-                "ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up)", 
+                "ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up)",
                 "ends_all_bad.eq(decoder.is_wrong | stray_word | ~self.up)", depth=10),
             Mutant("words behind an END are let pass", "dibber.link.link_receiver",
-                "ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up)", 
+                "ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up)",
                 "ends_all_bad.eq(decoder.is_wrong | start_clash | ~self.up)", depth=10),
             Mutant("an error ends the channel that is on", "dibber.link.link_receiver",
                 "closes.eq(begun[n] & (ends_all_bad | (ends & active[n])))",

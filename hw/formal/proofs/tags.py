@@ -157,10 +157,10 @@ PROPERTIES = [
         f"8 tags, quarantine {QUARANTINE:,} cycles", "Once", k=1, mutants=[
             Mutant("quarantine as short as the timeout", "dibber.deposit.tags", "quarantine_ended, age >= quarantine_rounds",
                 "quarantine_ended, age >= timeout_rounds", depth=48, harness="OnceSmall"),
-            Mutant("a timeout frees the tag", "dibber.deposit.tags", 
+            Mutant("a timeout frees the tag", "dibber.deposit.tags",
                 "tag_returns.eq((self.release & self.known) | quarantine_over)",
                 "tag_returns.eq((self.release & self.known) | quarantine_over | self.expire)", depth=40, harness="OnceSmall"),
-            Mutant("a failed read frees the tag", "dibber.deposit.tags", 
+            Mutant("a failed read frees the tag", "dibber.deposit.tags",
                 "tag_returns.eq((self.release & self.known) | quarantine_over)",
                 "tag_returns.eq(((self.release | self.fail) & self.known) | quarantine_over)", depth=40, harness="OnceSmall"),
             Mutant("a failed read's tag stays live", "dibber.deposit.tags", "(self.fail & self.live & (self.answered == i))",

@@ -275,7 +275,7 @@ PROPERTIES = [
                 "forget.eq(0)", depth=8, harness="FewBlocks"),
             Mutant("a run is offered twice", WALKER, "held.valid.eq(source.valid & ~source.ready)",
                 "held.valid.eq(source.valid & (~source.ready | ~run.valid))", depth=8, harness="FewBlocks"),
-            Mutant("the list goes on behind its end", WALKER, 
+            Mutant("the list goes on behind its end", WALKER,
                 "needs_base.eq(state.listed & state.spent & ~state.exhausted)",
                 "needs_base.eq(state.listed & state.spent)", depth=8, harness="FewBlocks"),
             Mutant("a walk goes on behind its end", WALKER,

@@ -72,7 +72,7 @@ PROPERTIES = [
                 "Mux((walk.levels == 0) & ~walk.listed, 2**32 - 1, walk.block - block_offset)", "walk.block - block_offset", depth=4),
             Mutant("level 1 is not asked whether it is at its end", SKIP,
                 "source.spent.eq((source.left0 == 0) & (source.left1 == 0))", "source.spent.eq(source.left0 == 0)", depth=4),
-            Mutant("the first run lacks a byte", SKIP, 
+            Mutant("the first run lacks a byte", SKIP,
                 "2**32 - 1, walk.block - block_offset)", "2**32 - 1, walk.block - block_offset - 1)",
                 depth=4),
             Mutant("the blocks begin at 0", SKIP, "NextValue(b, start)", "NextValue(b, 0)", depth=4),
