@@ -1,6 +1,7 @@
 """Prove the properties of docs/proofs.md, and let each of them reject its mutants.
 
-    python hw/formal/prove.py [name ...] [--quick] [--check] [--jobs N] [--json]
+    python hw/formal/prove.py [name ...] [--quick] [--check] [--mutant NAME] [--jobs N]
+                                    [--json]
 
 Prints a table of the properties and one of the mutants; out/formal.json has both. The exit code is
 not 0 when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD

@@ -177,7 +177,7 @@ PROPERTIES = [
             Mutant("a state is told only once", "dibber.link.stop_state", "If(changed | age_limit |", "If(changed |",
                 depth=18, harness="ToldSmall"),
     ]),
-    Property("flow-healed", "link/port, receive", "after any faults, the next flow word says what holds",
+    Property("flow-healed", "link/port, link_receiver", "after any faults, the next flow word says what holds",
         f"{CHANNELS} channels", "Healed", k=4, quick=True, mutants=[
             Mutant("STOP sticks", "dibber.link.port", "self.stopped.eq(words.data[8:8 + channels])",
                 "self.stopped.eq(self.stopped | words.data[8:8 + channels])", depth=10),
