@@ -161,7 +161,7 @@ def register(name, **values):
         (
             "TIMEOUT",
             (LANE.BULK * C.NODES + 4, 12),
-            "flow BULK to 4, extended PSN not acknowledged 12",
+            "flow BULK to 4, extended PSN that is not acknowledged 12",
         ),
         (
             "LINK",

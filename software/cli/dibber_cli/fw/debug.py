@@ -55,6 +55,8 @@ def _check_places(elf, places):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            encoding="utf-8",
+            errors="replace",
         )
         if "starts at address" not in asked.stdout:
             raise CommandError(
