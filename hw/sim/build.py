@@ -29,6 +29,9 @@ import sys
 import tomllib
 import typing
 
+# Tests load this file by its path, so its folder need not be on the path of modules.
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+
 import changed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

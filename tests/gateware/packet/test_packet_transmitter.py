@@ -31,6 +31,9 @@ def on_link(incarnation):
     return incarnation - FIRST + 1
 
 
+FIRST_ON_LINK = on_link(FIRST)
+
+
 def random_deposit(random, psn, length):
     """A packet as it shall leave, and the skip that its job names."""
     levels = psn % LEVELS
