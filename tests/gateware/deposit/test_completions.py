@@ -12,7 +12,8 @@ from dibber.host.completions import CompletionChecker
 
 from compiled import run_simulation
 from drive import drive
-from unruly import FAULTS, READERS
+from completions import FAULTS
+from unruly import READERS
 
 pytestmark = pytest.mark.fault
 
