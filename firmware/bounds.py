@@ -26,6 +26,8 @@ from pathlib import Path
 
 from dibber.interface.description import C
 
+from tools.graphs import components
+
 ROOT = Path(__file__).resolve().parents[1]
 IMAGE = ROOT / "build" / "firmware" / "128k" / "mcp.elf"
 TOOLS = "riscv64-unknown-elf-"
@@ -505,7 +507,7 @@ class Bounds:
     def _longest(self, function, edges, entry, within=()):
         """Of the ways through a graph that begin at `entry`."""
         best, where = {}, {}
-        groups = _components(edges)  # those that follow come first
+        groups = [set(part) for part in components(edges)]  # those that follow come first
         for number, group in enumerate(groups):
             where |= dict.fromkeys(group, number)
         for number, group in enumerate(groups):
@@ -584,7 +586,7 @@ class Bounds:
         of `stops`.
         """
         best, where = {}, {}
-        groups = _components(edges)
+        groups = [set(part) for part in components(edges)]
         for number, group in enumerate(groups):
             where |= dict.fromkeys(group, number)
         for number, group in enumerate(groups):
@@ -662,42 +664,6 @@ class Bounds:
         return max(
             self._longest(function, edges, n) for a in begins for n in function.edges[a]
         ) + self._rest(self._reached(function.start))
-
-
-def _components(edges):
-    """Strongly connected components, those that follow first (Tarjan, SIAM J. Comput. 1, 1972),
-    without recursion.
-    """
-    index, low, stack, on, out = {}, {}, [], set(), []
-    for root in edges:
-        if root in index:
-            continue
-        work = [(root, iter(edges[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on.add(root)
-        while work:
-            node, following = work[-1]
-            for n in following:
-                if n not in index:
-                    index[n] = low[n] = len(index)
-                    stack.append(n)
-                    on.add(n)
-                    work.append((n, iter(edges[n])))
-                    break
-                if n in on:
-                    low[node] = min(low[node], index[n])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    group = set()
-                    while node not in group:
-                        group.add(stack.pop())
-                    on -= group
-                    out.append(group)
-    return out
 
 
 # Report -------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ import signal
 import subprocess
 import sys
 
+from tools.graphs import components
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 README_LINES = 100
@@ -69,46 +71,8 @@ def tracked(*patterns):
 
 
 def circles(graph):
-    """Strongly connected parts with more than one node, each sorted (Tarjan, SIAM J. Comput. 1972).
-
-    graph : {node: set of nodes}; a node that only is pointed to may be absent
-    """
-    index, low, stack, on_stack, found = {}, {}, [], set(), []
-
-    def visit(start):
-        work = [(start, iter(sorted(graph.get(start, ()))))]
-        index[start] = low[start] = len(index)
-        stack.append(start)
-        on_stack.add(start)
-        while work:
-            node, successors = work[-1]
-            for successor in successors:
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    on_stack.add(successor)
-                    work.append((successor, iter(sorted(graph.get(successor, ())))))
-                    break
-                if successor in on_stack:
-                    low[node] = min(low[node], index[successor])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    part = []
-                    while True:
-                        part.append(stack.pop())
-                        on_stack.discard(part[-1])
-                        if part[-1] == node:
-                            break
-                    if len(part) > 1:
-                        found.append(sorted(part))
-
-    for node in sorted(graph):
-        if node not in index:
-            visit(node)
-    return found
+    """Components of {node: nodes that follow} with more than one node, each sorted."""
+    return [sorted(part) for part in components(graph) if len(part) > 1]
 
 
 PACKAGES = {

@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 import dibber
+from tools.graphs import components
 
 PACKAGE = pathlib.Path(dibber.__file__).parent
 
@@ -58,22 +59,8 @@ def upward(graph, layers):
 
 
 def circle(graph):
-    """Modules that import one another in a circle, in this order; [] if there are none."""
-    done = set()
-
-    def follow(module, path):
-        if module in path:
-            return path[path.index(module) :]
-        if module in done:
-            return []
-        for other in sorted(graph[module]):
-            found = follow(other, [*path, module])
-            if found:
-                return found
-        done.add(module)
-        return []
-
-    return next(filter(None, (follow(module, []) for module in sorted(graph))), [])
+    """Modules that import one another in a circle, sorted; [] if there are none."""
+    return next((sorted(part) for part in components(graph) if len(part) > 1), [])
 
 
 def test_each_module_belongs_to_a_layer_and_each_layer_has_modules():

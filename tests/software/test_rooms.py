@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from tools.graphs import components
+
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "software/lib/src"
 OBJECTS = ROOT / "build/lib"
@@ -25,32 +27,14 @@ INLINE = {"mapped_bar"}
 
 
 def circles(graph):
-    """The circles of {node: nodes that it uses}, as sorted lists.
-
-    A circle is a strongly connected component of two nodes or more, or a node that uses itself.
-    The algorithm is Tarjan's ("Depth-first search and linear graph algorithms", 1972).
+    """The circles of {node: nodes that it uses}, as sorted lists: a circle is a strongly connected
+    component of two nodes or more, or a node that uses itself.
     """
-    number, lowest, stack, found = {}, {}, [], []
-
-    def visit(node):
-        number[node] = lowest[node] = len(number)
-        stack.append(node)
-        for other in sorted(graph.get(node, ())):
-            if other not in number:
-                visit(other)
-                lowest[node] = min(lowest[node], lowest[other])
-            elif other in stack:
-                lowest[node] = min(lowest[node], number[other])
-        if lowest[node] == number[node]:
-            circle = stack[stack.index(node) :]
-            del stack[stack.index(node) :]
-            if len(circle) > 1 or node in graph.get(node, ()):
-                found.append(sorted(circle))
-
-    for node in sorted(graph):
-        if node not in number:
-            visit(node)
-    return found
+    return [
+        sorted(part)
+        for part in components(graph)
+        if len(part) > 1 or part[0] in graph.get(part[0], ())
+    ]
 
 
 def includes():

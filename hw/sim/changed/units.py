@@ -12,6 +12,7 @@ import dataclasses
 
 from changed import statements
 from changed.statements import Assignment, Condition
+from tools.graphs import components
 
 
 @dataclasses.dataclass
@@ -93,41 +94,6 @@ def _order(reads, writes):
             writer[variable] = number
 
 
-def _components(successors):
-    """For each node of a graph the number of its strongly connected component (Tarjan 1972)."""
-    index, low, on_stack, stack, component = {}, {}, set(), [], {}
-    for root in range(len(successors)):
-        if root in index:
-            continue
-        work = [(root, iter(successors[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, left = work[-1]
-            for following in left:
-                if following not in index:
-                    index[following] = low[following] = len(index)
-                    stack.append(following)
-                    on_stack.add(following)
-                    work.append((following, iter(successors[following])))
-                    break
-                if following in on_stack:
-                    low[node] = min(low[node], index[following])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    while True:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        component[member] = node
-                        if member == node:
-                            break
-    return component
-
-
 def of_phase(phase, whole):
     """The Units of a phase, by the order of their first statement.
 
@@ -152,7 +118,11 @@ def of_phase(phase, whole):
             if group_of[earlier] != group_of[later]:
                 successors[group_of[earlier]].add(group_of[later])
         if not circle:
-            component = _components(successors)
+            component = {
+                member: part[-1]
+                for part in components(dict(enumerate(successors)))
+                for member in part
+            }
             first = {}
             for number, group in enumerate(group_of):
                 groups.join(number, first.setdefault(component[group], number))

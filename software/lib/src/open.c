@@ -21,6 +21,12 @@
 #define PCI_COMMAND_MEMORY 0x02
 #define PCI_COMMAND_MASTER 0x04
 
+/* Whether this library rules the card: no observer's handle, and no driver that administers it. */
+static bool rules(const struct dib_card *card)
+{
+	return !card->transport->observes && !dib_is_administered(card->transport);
+}
+
 static int set_bus_master(struct dib_card *card, bool on)
 {
 	const struct dib_transport_ops *ops = card->transport->ops;
@@ -95,7 +101,7 @@ static int identify(struct dib_card *card)
 int dib_open(const char *uri, const struct dib_card_options *options, struct dib_card **out)
 {
 	struct dib_card *card;
-	bool ready = false, rules;
+	bool ready = false;
 	int rc;
 
 	if (!uri || !out)
@@ -114,13 +120,12 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	rc = dib_transport_open(uri, options && options->observe, &card->transport);
 	if (rc)
 		goto no_transport;
-	rules = !card->transport->observes && !dib_is_administered(card->transport);
 	rc = dib_clock_join(card, DIB_CARD);
-	if (!rc && rules)
+	if (!rc && rules(card))
 		rc = set_bus_master(card, true);
 	if (!rc)
 		rc = identify(card);
-	if (!rc && rules)
+	if (!rc && rules(card))
 		rc = dib_keys_begin(card);
 	if (!rc)
 		rc = dib_program(card, DIB_CARD, &card->halts, &ready);
@@ -174,7 +179,7 @@ int dib_close(struct dib_card *card)
 			dib_endpoint_detach(endpoints[i], DIB_KIND_CARD);
 	}
 	dib_watch_stop(card);
-	if (!card->transport->observes && !dib_is_administered(card->transport))
+	if (rules(card))
 		set_bus_master(card, false);
 	dib_admin_close(card);
 	card->transport->ops->close(card->transport);

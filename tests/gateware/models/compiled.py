@@ -21,6 +21,8 @@ from migen.fhdl.tools import flat_iteration, list_signals, list_targets
 from migen.fhdl.simplify import MemoryToArray
 from migen.sim.core import Simulator
 
+from tools.graphs import components
+
 from compiler import Compiler
 
 BLOCK = 16  # units that have a flag in common besides their own
@@ -45,42 +47,6 @@ def connected(statements, targets):
     for s in statements:
         groups.setdefault(find(next(iter(targets(s)))), []).append(s)
     return list(groups.values())
-
-
-def components(depends):
-    """Strongly connected components of a graph {node: successors needed first}, in order (Tarjan,
-    without recursion).
-    """
-    index, low, stack, on, order = {}, {}, [], set(), []
-    for root in depends:
-        if root in index:
-            continue
-        work = [(root, iter(depends[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on.add(root)
-        while work:
-            node, rest = work[-1]
-            for successor in rest:
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    on.add(successor)
-                    work.append((successor, iter(depends[successor])))
-                    break
-                if successor in on:
-                    low[node] = min(low[node], index[successor])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    component = []
-                    while not component or component[-1] != node:
-                        component.append(stack.pop())
-                        on.discard(component[-1])
-                    order.append(component)
-    return order
 
 # Design -------------------------------------------------------------------------------------------
 
