@@ -137,7 +137,8 @@ void Observers::read(const std::shared_ptr<Client>& client, const Message& messa
     auto answer = [this, header = message.header, access,
                    client = std::weak_ptr(client)](std::span<const uint8_t> data) {
         reads_--;
-        if (auto there = client.lock())
+        auto there = client.lock();
+        if (there && !(header.flags & no_reply))
             there->connection.send({header.id, header.command, 0, type_reply, 0}, bytes_of(access),
                                    data);
     };

@@ -76,11 +76,14 @@ def test_a_card_alone_that_no_client_drives_takes_no_memory(simulator):
 
 
 def pour(client, message):
-    """Send `message` until the simulator takes nothing for half a second. Returns bytes taken."""
+    """Send `message` for five seconds, or until the simulator takes nothing for half a second.
+    Returns bytes taken.
+    """
     client.socket.settimeout(0.5)
     taken = 0
+    end = time.monotonic() + 5
     try:
-        while taken < 512 * MIB:
+        while taken < 512 * MIB and time.monotonic() < end:
             taken += client.socket.send(message)
     except (TimeoutError, BrokenPipeError, ConnectionResetError):
         pass
@@ -111,6 +114,22 @@ def test_who_floods_the_card_while_time_stands_waits_in_his_socket(simulator, fl
     assert resident(one.process) - start < 48 * MIB
     other.close()
     assert holder.clock("NOW") and one.process.poll() is None
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("observes", [False, True], ids=["free client", "observer"])
+def test_a_read_that_wants_no_reply_gets_none(simulator, observes):
+    one = simulator("--participants", 1, "--cards", 1)
+    client = (
+        Client(f"{one.path(0)}.admin", clock=True, join=())
+        if observes
+        else Client(one.path(0), clock=False, join=())
+    )
+    client.socket.sendall(message(REGION_READ, struct.pack("<QII", 0x100, 0, 8)))
+    assert len(client.read(0x100, 4)) == 4
+    client.socket.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        client.socket.recv(1)
 
 
 @pytest.mark.fault
