@@ -14,15 +14,19 @@ from libdibber import DibberError
 from dibber_cli import (
     commands,
     completion,
+    counters,
     errors,
+    find,
     monitor,
     numbers,
     output,
     pipe,
     profile,
+    registers,
     signals,
     simulator,
     streams,
+    version,
 )
 from dibber_cli import (
     map as network,
@@ -99,8 +103,10 @@ def parser():
         description="Dibber cards: look at them, load them, measure them.",
         epilog=CODES,
     )
+    top.add_argument("--version", action=version.Show)
     sub = top.add_subparsers(metavar="COMMAND", required=True)
 
+    find.add_to(sub, command)
     p = command(
         sub,
         "info",
@@ -114,6 +120,8 @@ def parser():
     p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
 
     monitor.add_to(sub, command)
+    counters.add_to(sub, command)
+    registers.add_to(sub, group, command)
     add_flash(sub, command)
     add_selftest(sub, command, add_profile)
     network.add_to(sub, command, add_profile)

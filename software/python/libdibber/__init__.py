@@ -24,7 +24,7 @@ in simulated time.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from libdibber.binding import DibberError, library_path
+from libdibber.binding import DibberError, library_path, version
 from libdibber.card import Card, Endpoint, routes_to
 from libdibber.enums import Flag, Opcode, Right, Status
 from libdibber.mailbox import Mailbox, PeerError
@@ -49,4 +49,5 @@ __all__ = [
     "alloc",
     "library_path",
     "routes_to",
+    "version",
 ]

@@ -336,6 +336,7 @@ STRUCTURES = {
 _SIGNATURES = {
     "dib_strerror": (c_char_p, [c_int]),
     "dib_last_reason": (c_char_p, []),
+    "dib_version": (c_char_p, []),
     "dib_open": (c_int, [c_char_p, POINTER(CardOptions), POINTER(c_void_p)]),
     "dib_close": (c_int, [c_void_p]),
     "dib_card_info": (c_int, [c_void_p, POINTER(CardInfo)]),
@@ -441,6 +442,11 @@ def library():
             function.restype, function.argtypes = result, arguments
         _library = loaded
     return _library
+
+
+def version():
+    """The library's version, and the interface's that it speaks, as text. dib_version()."""
+    return library().dib_version().decode()
 
 
 def check(code):

@@ -182,6 +182,17 @@ const char *dib_strerror(int error);
 const char *dib_last_reason(void);
 
 /**
+ * dib_version() - the version of this library and of the interface that it speaks.
+ *
+ * Returns a constant string, "0.1.0, interface 0.5, hash 1234abcd" for example: the library's
+ * version, then major and minor version and CRC-32 of the interface description. A card works with
+ * this library when its INTERFACE_VERSION and INTERFACE_HASH are the same. Any thread.
+ *
+ * Errors: none.
+ */
+const char *dib_version(void);
+
+/**
  * dib_status_name() - the name of an enum dibber_status.
  *
  * Returns a constant string, for example "REMOTE_BOUNDS", or "UNKNOWN". Any thread.
