@@ -12,7 +12,7 @@ import threading
 import time
 
 import pytest
-from libdibber import exchange
+from libdibber import exchange_wire as wire
 from libdibber.exchange import Exchange, ExchangeError
 
 SECONDS = 20
@@ -189,11 +189,11 @@ STRANGERS = [
     b"",
     b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
     random.Random(1).randbytes(4096),
-    exchange.HELLO.pack(exchange.MAGIC, 99, 1, 2, b""),
-    exchange.HELLO.pack(exchange.MAGIC, exchange.VERSION, 7, 2, b""),
-    exchange.HELLO.pack(exchange.MAGIC, exchange.VERSION, 0, 2, b""),
-    exchange.HELLO.pack(exchange.MAGIC, exchange.VERSION, 1, 3, b""),
-    exchange.HELLO.pack(exchange.MAGIC, exchange.VERSION, 1, 2, b"")[:40],
+    wire.HELLO.pack(wire.MAGIC, 99, 1, 2, b""),
+    wire.HELLO.pack(wire.MAGIC, wire.VERSION, 7, 2, b""),
+    wire.HELLO.pack(wire.MAGIC, wire.VERSION, 0, 2, b""),
+    wire.HELLO.pack(wire.MAGIC, wire.VERSION, 1, 3, b""),
+    wire.HELLO.pack(wire.MAGIC, wire.VERSION, 1, 2, b"")[:40],
 ]
 
 
@@ -250,8 +250,8 @@ def server(port, answer):
     [
         (b"", "PROTOCOL"),
         (b"SSH-2.0-OpenSSH_9.2\r\n".ljust(200), "PROTOCOL"),
-        (exchange.REPLY.pack(exchange.MAGIC, 2, 1, b""), "VERSION"),
-        (exchange.REPLY.pack(exchange.MAGIC, 1, 77, b""), "PROTOCOL"),
+        (wire.REPLY.pack(wire.MAGIC, 2, 1, b""), "VERSION"),
+        (wire.REPLY.pack(wire.MAGIC, 1, 77, b""), "PROTOCOL"),
     ],
 )
 def test_what_listens_there_and_is_no_exchange_is_named(port, answer, name):
@@ -297,14 +297,14 @@ def test_a_party_that_is_silent_is_waited_for_until_the_time_is_over(parties):
 
 
 FRAMES = [
-    exchange.FRAME.pack(9, 1, 0, 0),
-    exchange.FRAME.pack(exchange.PUBLISH, 1, 64, 0) + bytes(64),
-    exchange.FRAME.pack(exchange.PUBLISH, 1, 1, exchange.DATA_BYTES + 1),
-    exchange.FRAME.pack(exchange.PUBLISH, 0, 1, 0) + b"a",
-    exchange.FRAME.pack(exchange.PUBLISH, 7, 1, 0) + b"a",
-    (exchange.FRAME.pack(exchange.PUBLISH, 1, 1, 0) + b"a") * 2,
-    exchange.FRAME.pack(exchange.ARRIVED, 1, 0, 0) * 2,
-    exchange.FRAME.pack(exchange.RELEASED, 1, 0, 0),
+    wire.FRAME.pack(9, 1, 0, 0),
+    wire.FRAME.pack(wire.PUBLISH, 1, 64, 0) + bytes(64),
+    wire.FRAME.pack(wire.PUBLISH, 1, 1, wire.DATA_BYTES + 1),
+    wire.FRAME.pack(wire.PUBLISH, 0, 1, 0) + b"a",
+    wire.FRAME.pack(wire.PUBLISH, 7, 1, 0) + b"a",
+    (wire.FRAME.pack(wire.PUBLISH, 1, 1, 0) + b"a") * 2,
+    wire.FRAME.pack(wire.ARRIVED, 1, 0, 0) * 2,
+    wire.FRAME.pack(wire.RELEASED, 1, 0, 0),
     random.Random(3).randbytes(1000),
 ]
 
@@ -357,8 +357,8 @@ def test_an_argument_that_makes_no_sense_is_refused_at_once(call):
 
 def test_names_and_values_have_limits(parties):
     a, _ = parties()
-    a.publish("n" * exchange.NAME_BYTES, bytes(exchange.DATA_BYTES))
-    for name, data in (("", b""), ("n" * 64, b""), ("x", bytes(exchange.DATA_BYTES + 1))):
+    a.publish("n" * wire.NAME_BYTES, bytes(wire.DATA_BYTES))
+    for name, data in (("", b""), ("n" * 64, b""), ("x", bytes(wire.DATA_BYTES + 1))):
         with pytest.raises(ExchangeError, match="ARGUMENT|bytes"):
             a.publish(name, data)
     a.publish("twice", b"1")

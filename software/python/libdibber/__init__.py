@@ -27,6 +27,7 @@ in simulated time.
 from libdibber.binding import DibberError, library_path, version
 from libdibber.card import Card, Endpoint, routes_to
 from libdibber.enums import Flag, Opcode, Right, Status
+from libdibber.exchange import Exchange, ExchangeError
 from libdibber.mailbox import Mailbox, PeerError
 from libdibber.memory import Indexed, PagedRegion, Region, alloc
 from libdibber.walk import List, Walk
@@ -35,6 +36,8 @@ __all__ = [
     "Card",
     "DibberError",
     "Endpoint",
+    "Exchange",
+    "ExchangeError",
     "Flag",
     "Indexed",
     "List",

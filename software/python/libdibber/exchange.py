@@ -20,205 +20,43 @@ somebody who reads the network.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
-import errno
 import hmac
 import os
 import secrets
 import selectors
 import socket
-import struct
 import time
 
-MAGIC = 0x58424944  # "DIBX", read as a little-endian word
-VERSION = 1
-MOST_PARTIES = 64
-NAME_BYTES = 63  # of a published name, UTF-8
-DATA_BYTES = 1 << 20  # of one published value
-ENTRIES = 4096  # that a party may publish
-TOKEN_BYTES = 64
+from libdibber.exchange_where import (
+    host_and_port,
+    open_listeners,
+    read_rendezvous,
+    write_rendezvous,
+)
+from libdibber.exchange_wire import (
+    ARRIVED,
+    DATA_BYTES,
+    ENTRIES,
+    GONE,
+    HELLO,
+    MAGIC,
+    MOST_PARTIES,
+    NAME_BYTES,
+    PUBLISH,
+    REFUSALS,
+    RELEASED,
+    REPLY,
+    TOKEN_BYTES,
+    VERSION,
+    ExchangeError,
+    Link,
+    padded_token,
+    sleep_on,
+)
 
-HELLO = struct.Struct("<IIII64s")  # magic, version, party, parties, token
-REPLY = struct.Struct("<III116s")  # magic, version, error (index of REFUSALS), reason in UTF-8
-FRAME = struct.Struct("<IIII")  # kind, party, bytes of the name, bytes of data
-PUBLISH, ARRIVED, RELEASED, GONE = range(1, 5)  # kinds of FRAME
-
-REFUSALS = ("", "VERSION", "DENIED", "ARGUMENT", "IN_USE")
 GREETING_SECONDS = 5  # until a connection has sent its HELLO
 MOST_GREETINGS = 16  # connections that have not sent it
 RETRY_SECONDS = 0.1  # from one attempt to connect to the next
-
-
-class ExchangeError(Exception):
-    """An exchange failed.
-
-    name : "TIMEOUT" a party did not answer in time; "LOST" a party has left; "VERSION" the other
-           side speaks another version; "DENIED" it does not accept the token; "IN_USE" the name,
-           the party's number or the port is taken; "PROTOCOL" the other side is no party of an
-           exchange, or broke the protocol; "ARGUMENT" an argument makes no sense; "CLOSED" the
-           exchange was closed
-    """
-
-    def __init__(self, name, text):
-        super().__init__(text)
-        self.name = name
-
-
-# Where --------------------------------------------------------------------------------------------
-
-
-def _host_and_port(where, listens):
-    """("host", port) of "HOST:PORT", "[IPv6]:PORT", or, to listen, "PORT" and ":PORT"."""
-    host, _, port = where.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ExchangeError("ARGUMENT", f"{where!r}: write an IPv6 address as [ADDRESS]:PORT")
-    if not port.isascii() or not port.isdigit() or int(port) > 65535 or not (host or listens):
-        form = "PORT or HOST:PORT" if listens else "HOST:PORT"
-        raise ExchangeError("ARGUMENT", f"{where!r} is no {form}, and no file:PATH")
-    return host, int(port)
-
-
-def _listen(host, port):
-    """Sockets that listen at all addresses of `host`, with the same port; "": of this machine."""
-    listeners = []
-    try:
-        found = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, kind, protocol, _, address in found:
-            with contextlib.suppress(OSError) if listeners else contextlib.nullcontext():
-                listener = socket.socket(family, kind, protocol)
-                listener.setblocking(False)
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                try:
-                    listener.bind((address[0], port, *address[2:]))
-                    listener.listen()
-                except OSError:
-                    listener.close()
-                    raise
-                listeners.append(listener)
-                port = listener.getsockname()[1]
-    except OSError as error:
-        for listener in listeners:
-            listener.close()
-        raise ExchangeError(
-            "IN_USE" if error.errno == errno.EADDRINUSE else "ARGUMENT",
-            f"cannot listen at {host or 'all addresses'}, port {port}: {error.strerror}",
-        ) from None
-    return listeners, port
-
-
-def _addresses(port):
-    """All addresses of this machine, a line each, the most likely first: for a rendezvous file."""
-    hosts = {socket.gethostname(), "127.0.0.1"}
-    with contextlib.suppress(OSError):
-        hosts |= {a[4][0] for a in socket.getaddrinfo(socket.gethostname(), port)}
-    hosts = sorted(hosts, key=lambda host: host.startswith("127."))
-    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
-
-
-def _write_rendezvous(path, port, token):
-    """Make the file, readable by this user alone: token, then addresses. It appears whole."""
-    partial = f"{path}.{os.getpid()}"
-    text = "\n".join((token, *_addresses(port), ""))
-    try:
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(partial, path)
-    except OSError as error:
-        raise ExchangeError("ARGUMENT", f"{path} cannot be made: {error.strerror}") from None
-
-
-def _read_rendezvous(path):
-    """(token, addresses) of the file; None when it is not there yet."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            token, *places = file.read(4096).splitlines()
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ExchangeError("ARGUMENT", f"{path} cannot be read: {error}") from None
-    return token, places
-
-
-# Connections --------------------------------------------------------------------------------------
-
-
-class _Link:
-    """A connection with its bytes on both ways, none of which ever blocks.
-
-    party : number of the other end
-    name  : its address, in messages
-    lost  : why it is gone, or None
-    """
-
-    def __init__(self, connection, party=None):
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.connection, self.party, self.lost = connection, party, None
-        self.name = ""
-        self.received, self.unsent = bytearray(), bytearray()
-
-    def move(self):
-        """Send and receive what goes without waiting."""
-        try:
-            while self.unsent:
-                del self.unsent[: self.connection.send(self.unsent)]
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            self.lost = self.lost or error.strerror
-        try:
-            while data := self.connection.recv(1 << 16):
-                self.received += data
-                if len(self.received) > 4 * DATA_BYTES:
-                    return
-            self.lost = self.lost or "it closed the connection"
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            self.lost = self.lost or error.strerror
-
-    def take(self, size):
-        """The first `size` bytes that came, or None when there are fewer."""
-        if len(self.received) < size:
-            return None
-        taken = bytes(self.received[:size])
-        del self.received[:size]
-        return taken
-
-    def frame(self):
-        """The next whole message: (kind, party, name, data), or None. Raises ExchangeError."""
-        if len(self.received) < FRAME.size:
-            return None
-        kind, party, name_bytes, data_bytes = FRAME.unpack_from(self.received)
-        if not PUBLISH <= kind <= GONE or name_bytes > NAME_BYTES or data_bytes > DATA_BYTES:
-            raise ExchangeError("PROTOCOL", f"party {self.party} sent no message of an exchange")
-        whole = self.take(FRAME.size + name_bytes + data_bytes)
-        if whole is None:
-            return None
-        name = whole[FRAME.size : FRAME.size + name_bytes].decode(errors="replace")
-        return kind, party, name, whole[FRAME.size + name_bytes :]
-
-    def send(self, kind, party, name="", data=b""):
-        encoded = name.encode()
-        self.unsent += FRAME.pack(kind, party, len(encoded), len(data)) + encoded + data
-        self.move()
-
-
-def _token(text):
-    encoded = text.encode()
-    if len(encoded) > TOKEN_BYTES or b"\0" in encoded:
-        raise ExchangeError("ARGUMENT", f"a token has at most {TOKEN_BYTES} bytes, none of them 0")
-    return encoded.ljust(TOKEN_BYTES, b"\0")
-
-
-# Exchange -----------------------------------------------------------------------------------------
 
 
 class Exchange:
@@ -241,7 +79,7 @@ class Exchange:
             )
         self.party, self.parties, self.timeout = party, parties, timeout
         self.where, self._endpoint = None, endpoint
-        self._links = {}  # party: _Link; party 0 has one to each other, the others to party 0
+        self._links = {}  # party: Link; party 0 has one to each other, the others to party 0
         self._values = {}  # (party, name): data
         self._counts = [0] * parties  # values that each party published
         self._arrived = [0] * parties  # barriers that each party has come to; known to party 0
@@ -260,12 +98,12 @@ class Exchange:
         path = where.removeprefix("file:") if where.startswith("file:") else None
         if path and not token:
             token = secrets.token_hex(TOKEN_BYTES // 4)
-        listeners, port = _listen(*(("", 0) if path else _host_and_port(where, True)))
+        listeners, port = open_listeners(*(("", 0) if path else host_and_port(where, True)))
         self.where = where if path else f"{socket.gethostname()}:{port}"
         try:
-            wanted = _token(token)
+            wanted = padded_token(token)
             if path:
-                _write_rendezvous(path, port, token)
+                write_rendezvous(path, port, token)
             try:
                 with self._outside_clock():
                     self._gather(listeners, wanted)
@@ -293,8 +131,8 @@ class Exchange:
         self.where = where
         path = where.removeprefix("file:") if where.startswith("file:") else None
         if not path:
-            _host_and_port(where, False)
-        _token(token)
+            host_and_port(where, False)
+        padded_token(token)
         try:
             with self._outside_clock():
                 self._reach(where, path, token)
@@ -323,7 +161,7 @@ class Exchange:
 
     def _gather(self, listeners, token):
         """Party 0: accept the others. Whatever else connects is turned away, and counted."""
-        greetings, refused, last = {}, 0, ""  # _Link: when it must have sent its HELLO
+        greetings, refused, last = {}, 0, ""  # Link: when it must have sent its HELLO
         end = time.monotonic() + self.timeout
         with selectors.DefaultSelector() as selector:
             for listener in listeners:
@@ -342,7 +180,7 @@ class Exchange:
                 for listener in listeners:
                     with contextlib.suppress(OSError):
                         connection, address = listener.accept()
-                        link = _Link(connection)
+                        link = Link(connection)
                         link.name = f"{address[0]}:{address[1]}"
                         if len(greetings) < MOST_GREETINGS:
                             greetings[link] = now + GREETING_SECONDS
@@ -390,19 +228,19 @@ class Exchange:
         end = time.monotonic() + self.timeout
         why = f"there is no {path}" if path else "not tried"
         while True:
-            found = _read_rendezvous(path) if path else (token, [where])
+            found = read_rendezvous(path) if path else (token, [where])
             for place in found[1] if found else ():
                 left = max(end - time.monotonic(), 0.01)
                 try:
                     connection = socket.create_connection(
-                        _host_and_port(place, False), min(left, GREETING_SECONDS)
+                        host_and_port(place, False), min(left, GREETING_SECONDS)
                     )
                 except OSError as error:
                     why = f"{place}: {error.strerror or error}"
                     continue
-                link = _Link(connection, 0)
+                link = Link(connection, 0)
                 link.unsent += HELLO.pack(
-                    MAGIC, VERSION, self.party, self.parties, _token(token or found[0])
+                    MAGIC, VERSION, self.party, self.parties, padded_token(token or found[0])
                 )
                 self._greet(link, place, end)
                 self._links[0] = link
@@ -427,7 +265,7 @@ class Exchange:
                         "PROTOCOL",
                         f"{place} does not answer as an exchange: {link.lost or 'no reply'}",
                     )
-                _sleep_on([link], until - time.monotonic())
+                sleep_on([link], until - time.monotonic())
             magic, version, error, why = REPLY.unpack(reply)
             if magic != MAGIC or error >= len(REFUSALS):
                 raise ExchangeError("PROTOCOL", f"{place} is no exchange")
@@ -458,7 +296,7 @@ class Exchange:
             left = end - time.monotonic()
             if left <= 0:
                 raise ExchangeError("TIMEOUT", f"{what} after {timeout:g} s")
-            _sleep_on([l for l in self._links.values() if not l.lost], left)
+            sleep_on([l for l in self._links.values() if not l.lost], left)
 
     def _handle(self):
         """Move bytes on all links, and handle what came whole."""
@@ -563,6 +401,19 @@ class Exchange:
             self._raise_lost((party,), f"it did not publish {name!r}")
         return self._values[party, name]
 
+    def has(self, party, name):
+        """Whether look_up() would not wait: the value is here, or can no longer come."""
+        if self._closed:
+            raise ExchangeError("CLOSED", "the exchange was closed")
+        self._handle()
+        return (party, name) in self._values or self._lost((party,))
+
+    def fileno(self):
+        """A descriptor for select(2): readable when has() may have changed. Of two parties only."""
+        if self.parties != 2:
+            raise ExchangeError("ARGUMENT", f"{self.parties} parties have no single descriptor")
+        return self._links[1 - self.party].connection.fileno()
+
     def barrier(self, timeout=None):
         """Wait until all parties have come here."""
         if self._closed:
@@ -590,12 +441,3 @@ class Exchange:
     def _raise_lost(self, parties, what):
         party = next((p for p in parties if p in self._gone), 0)
         raise ExchangeError("LOST", f"party {party} has left ({self._gone[party]}): {what}")
-
-
-def _sleep_on(links, seconds):
-    """Sleep until a link can receive, or send what waits, for at most so many seconds."""
-    with selectors.DefaultSelector() as selector:
-        for link in links:
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.unsent else 0)
-            selector.register(link.connection, events)
-        selector.select(max(min(seconds, 0.5), 0))

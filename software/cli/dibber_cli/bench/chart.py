@@ -146,7 +146,8 @@ def _panel(axes, report, panel):
     else:
         axes.set_ylim(0, 1.1 * ceiling)
     axes.set_xlabel(panel.label)
-    axes.set_ylabel(f"{unit_of(points[0]).axis} ({points[0]['unit']}, simulated time)")
+    time = "simulated time" if report.get("time_base") == "simulated" else "hardware"
+    axes.set_ylabel(f"{unit_of(points[0]).axis} ({points[0]['unit']}, {time})")
     axes.set_title(f"Dibber, {report['test']}: {panel.title}", fontsize=10)
     axes.grid(axis="y", linewidth=0.4)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from dibber_cli import numbers, output, profile
-from dibber_cli.bench import TESTS, compare, results
+from dibber_cli.bench import TESTS, compare, hosts, results
 from dibber_cli.errors import CommandError, UsageError
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -83,8 +83,11 @@ def _keep(name, error, arguments):
     return f"{len(measured)} points were measured before: {file}"
 
 
-def _run(name, arguments, chosen, points, series=""):
-    """Run one benchmark with a profile and points; returns (its module, the result, files)."""
+def _run(name, arguments, chosen, points, series="", cards=None):
+    """Run one benchmark with a profile and points; returns (its module, the result, files).
+
+    cards : hosts.Cards in place of a simulated pair
+    """
     from dibber_cli.bench import report, session
 
     test = results.module(name)
@@ -94,8 +97,11 @@ def _run(name, arguments, chosen, points, series=""):
         command += f" --series {series}"
     if arguments.quick:
         command += " --quick"
+    if cards:
+        command += f" --client {arguments.client}" if arguments.client else ""
+        command += "".join(f" {uri}" for uri in arguments.uris)
     try:
-        result = session.run(test, chosen, arguments.seed, command, points, progress)
+        result = session.run(test, chosen, arguments.seed, command, points, progress, cards)
     except CommandError as error:
         if kept := _keep(name, error, arguments):
             raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
@@ -119,10 +125,15 @@ def run(arguments):
     """`dibber bench TEST`."""
     from dibber_cli.bench import report
 
+    hosts.check(arguments)
+    if arguments.server:
+        return hosts.serve(arguments, results.module(arguments.test), _points)
     chosen, points = _check([arguments.test], arguments)
-    test, result, files = _run(
-        arguments.test, arguments, chosen, points[arguments.test], arguments.series
-    )
+    wanted = points[arguments.test]
+    with hosts.cards(arguments, results.module(arguments.test), wanted) as cards:
+        test, result, files = _run(
+            arguments.test, arguments, chosen, wanted, arguments.series, cards
+        )
     if arguments.json:
         print(json.dumps(result, indent=2))
     else:
@@ -279,6 +290,7 @@ def add_to(sub, group, command, add_profile):
         add_profile(p)
         p.add_argument("--series", default="", metavar="NAME,…", help="measure only these series")
         _add_out(p)
+        hosts.add_to(p)
 
     p = command(
         bench,

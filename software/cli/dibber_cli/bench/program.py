@@ -13,6 +13,7 @@ import traceback
 import libdibber
 from dibber.interface.description import HOST, RIGHT, STATUS
 from libdibber import DibberError
+from libdibber.exchange import ExchangeError
 
 from dibber_cli.bench import stages
 
@@ -20,6 +21,8 @@ TIMEOUT_NS = 100_000_000  # of simulated time, for one wait
 # the order to read counters; any other is (point, keys of the other side)
 COUNT = "count"
 FAST_PATH = HOST["FAST_PATH"].reset
+# What a card says of itself that bounds depend on: keys of Card.info().
+TOLD = ("data_width", "clock_hz", "max_payload", "max_request")
 
 
 class Failed(Exception):
@@ -110,7 +113,7 @@ def _obey(program, order):
 
 def main(pipe, kind, uri, node, firmware, seed, points):
     """The process of a program of class `kind`: open, then do each order that comes over the pipe,
-    until None comes.
+    until None comes. Returns why it failed, or None.
     """
     try:
         program = kind(uri, node, firmware, seed, points)
@@ -123,6 +126,8 @@ def main(pipe, kind, uri, node, firmware, seed, points):
                     "identity": info["mcp_identity"],
                     "interface": info["interface_version"],
                     "hash": info["interface_hash"],
+                    "simulated": bool(info["simulated_clock"]),
+                    **{name: info[name] for name in TOLD},
                 }
             )
             order = _next_order(pipe, program)
@@ -132,13 +137,15 @@ def main(pipe, kind, uri, node, firmware, seed, points):
                 pipe.send(result)
                 order = _next_order(pipe, program)
         program.close()
-    except (DibberError, OSError, EOFError) as error:
-        _fail(pipe, str(error), getattr(error, "name", ""))
+    except (DibberError, ExchangeError, OSError, EOFError) as error:
+        return _fail(pipe, str(error), getattr(error, "name", ""))
     except Exception:
-        _fail(pipe, traceback.format_exc())
+        return _fail(pipe, traceback.format_exc())
+    return None
 
 
 def _fail(pipe, why, name=""):
     """Tell why this process ends; nobody may be there any more to hear it."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ExchangeError):
         pipe.send({"failed": why, "name": name})
+    return why

@@ -123,7 +123,7 @@ def show(report, tables):
     """What people see: the tables, what was found besides, and what was compared."""
     print(
         f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} "
-        f"in simulated time"
+        f"{'in simulated time' if report['time_base'] == 'simulated' else 'on hardware'}"
     )
     for table in tables:
         print()

@@ -8,7 +8,7 @@ import multiprocessing.connection
 import time
 
 from dibber_cli import paths, signals
-from dibber_cli.bench import cpu, program, stages
+from dibber_cli.bench import cpu, program, remote, stages
 from dibber_cli.bench.bound import bound
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, advice_on
@@ -20,7 +20,10 @@ BUS_ADDRESS = 0x1000_0000
 
 
 class Workers:
-    """Both programs, of class `kind`, for the length of a `with` statement."""
+    """Both programs, of class `kind`, for the length of a `with` statement.
+
+    pair : a simulator.Pair or hosts.Cards; a program whose URI is None runs on another host
+    """
 
     def __init__(self, pair, kind, seed, points):
         context = multiprocessing.get_context("spawn")
@@ -33,6 +36,9 @@ class Workers:
 
     def _start(self, context, kind, seed, points):
         for node in range(2):
+            if self.pair.uris[node] is None:
+                self.pipes.append(remote.Server(self.pair.exchange))
+                continue
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=program.main,
@@ -54,9 +60,7 @@ class Workers:
         """
         answers, open_pipes = [None, None], list(self.pipes)
         while open_pipes:
-            ready = multiprocessing.connection.wait(
-                [*open_pipes, *(p.sentinel for p in self.processes)], 1
-            )
+            ready = self._ready(open_pipes)
             for n, pipe in enumerate(self.pipes):
                 if pipe in ready and pipe in open_pipes:
                     open_pipes.remove(pipe)
@@ -73,6 +77,17 @@ class Workers:
             if not ready:
                 self.pair.check()
         return answers
+
+    def _ready(self, pipes):
+        """The pipes from which an answer can be taken now, after a wait of a second at most."""
+        distant = [pipe for pipe in pipes if isinstance(pipe, remote.Server)]
+        ready = [pipe for pipe in distant if pipe.ready()]
+        if ready:
+            return ready
+        ready = multiprocessing.connection.wait(
+            [*pipes, *(process.sentinel for process in self.processes)], 1
+        )
+        return [one for one in ready if one not in distant or one.ready()]
 
     def do(self, point, keys):
         """Have both do `point`, each being told the other's keys: what they answer."""
@@ -106,9 +121,9 @@ class Workers:
             pipe.close()
 
 
-def measure(profile, seed, points, progress=None, options=(), kind=Worker):
-    """Run `points` on a pair of simulated cards. Returns (results, versions, simulator's statistics
-    file as text).
+def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards=None):
+    """Run `points` on a pair of simulated cards, or on `cards` (hosts.Cards). Returns (results,
+    versions, simulator's statistics file as text).
 
     A result is a dictionary: point; answers, one of each card, with elapsed_ps and cpu_ps where it
     had the commands, bytes_wrong and guards (guard bytes compared) where it received; busy, one of
@@ -122,7 +137,7 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker):
     check()
     results = []
     try:
-        stats, versions = _measure(profile, seed, points, progress, options, kind, results)
+        stats, versions = _measure(profile, seed, points, progress, options, kind, results, cards)
     except (CommandError, KeyboardInterrupt) as error:
         error.measured = [
             {
@@ -142,11 +157,13 @@ def check():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
 
 
-def _measure(profile, seed, points, progress, options, kind, results):
+def _measure(profile, seed, points, progress, options, kind, results, cards):
     """measure(); each result is in the list `results` as soon as it is there."""
-    with Pair(profile, seed=seed, options=options) as pair:
+    with cards or Pair(profile, seed=seed, options=options) as pair:
         with Workers(pair, kind, seed, points) as workers:
-            opened = workers.receive()
+            opened = pair.opened = workers.receive()
+            if cards:
+                cards.fitted(profile)  # a wrong profile is told before anything is measured
             keys = [answer["keys"] for answer in opened]
             versions = versions_of(
                 opened[0]["build"], opened[0]["identity"], opened[0]["interface"], opened[0]["hash"]
@@ -173,7 +190,10 @@ def _measure(profile, seed, points, progress, options, kind, results):
                     progress.step(f"{point.series}, {point.x}")
             workers.finish()
         pair.stop()
-        return pair.stats.read_text(encoding="utf-8") if pair.stats.exists() else "{}", versions
+        stats = (
+            pair.stats.read_text(encoding="utf-8") if pair.stats and pair.stats.exists() else "{}"
+        )
+        return stats, versions
 
 
 def versions_of(build, identity, interface, hash_):
@@ -252,13 +272,14 @@ def evaluate(profile, result, x_unit, sender=0):
     }
 
 
-def run(test, profile, seed, command, points=None, progress=None):
+def run(test, profile, seed, command, points=None, progress=None, cards=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
     test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of
            the report that are its own, "points" among them; PROGRAM, when it is not a Worker;
            measure(profile, seed, points, progress) → (results, versions, counts), when it needs
            pairs of its own
+    cards : hosts.Cards in place of a simulated pair
     """
     begin = time.monotonic()
     points = test.points() if points is None else points
@@ -266,9 +287,11 @@ def run(test, profile, seed, command, points=None, progress=None):
         results, versions, counts = test.measure(profile, seed, points, progress)
     else:
         results, versions, _ = measure(
-            profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker)
+            profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker), cards=cards
         )
         counts = compared(results)
+    if cards:
+        profile = cards.fitted(profile)
     parts = test.evaluate(profile, seed, results)
     return {
         "test": test.NAME,
@@ -277,7 +300,7 @@ def run(test, profile, seed, command, points=None, progress=None):
         "seed": seed,
         "command": command,
         "versions": versions,
-        "time_base": "simulated",
+        "time_base": cards.time_base if cards else "simulated",
         **counts,
         "wall_seconds": round(time.monotonic() - begin, 1),
         **parts,

@@ -1,0 +1,219 @@
+"""`dibber bench` on cards that are there already: two of this host, or one on each of two hosts."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import contextlib
+import dataclasses
+import secrets
+import socket
+
+from libdibber.exchange import Exchange, ExchangeError
+
+from dibber_cli import numbers, paths
+from dibber_cli.bench import program, remote
+from dibber_cli.bench.worker import Worker
+from dibber_cli.errors import CommandError, UsageError
+
+PORT = "7471"
+TOKEN_BYTES = 8  # of a token that a server makes up
+WAIT_SECONDS = 600  # for the other side to come
+ANSWER_SECONDS = 120  # for the other side to take a run
+
+
+# Cards --------------------------------------------------------------------------------------------
+
+
+class Cards:
+    """Two cards in place of a simulator.Pair: card 0 sends where one does.
+
+    uris     : of the cards; None for the one on the other host
+    exchange : with the other host's program, or None
+
+    Attributes
+    ----------
+    opened : what both programs said when they had opened their cards, set by session.measure()
+    """
+
+    stats = None
+
+    def __init__(self, uris, exchange=None):
+        self.uris, self.exchange, self.opened = uris, exchange, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def check(self):
+        """A simulated pair raises here when its simulator has ended. Cards say so themselves."""
+
+    def stop(self):
+        pass
+
+    def fitted(self, profile):
+        """The profile, with what the cards themselves say in place of its values. Raises
+        CommandError for a profile of other cards.
+        """
+        for n, card in enumerate(self.opened):
+            told = {"data_width": card["data_width"], "clock_hz": card["clock_hz"]}
+            for name, value in told.items():
+                if value != getattr(profile, name):
+                    raise CommandError(
+                        f"card {n} has {name} {value:g}, profile {profile.name} "
+                        f"{getattr(profile, name):g}",
+                        "choose the profile of these cards with --profile",
+                    )
+        return dataclasses.replace(
+            profile,
+            max_payload=min(card["max_payload"] for card in self.opened),
+            max_read_request=min(card["max_request"] for card in self.opened),
+        )
+
+    @property
+    def time_base(self):
+        return "simulated" if all(card["simulated"] for card in self.opened) else "hardware"
+
+
+# The command line ---------------------------------------------------------------------------------
+
+
+def check(arguments):
+    """Raise UsageError when options and URIs make no sense together."""
+    count = len(arguments.uris)
+    if arguments.server and arguments.client:
+        raise UsageError("--server and --client: one host has one part")
+    if (arguments.server or arguments.client) and count != 1:
+        raise UsageError(f"--server and --client take one URI, the card of this host, not {count}")
+    if not (arguments.server or arguments.client) and count not in (0, 2):
+        raise UsageError(
+            f"{count} URIs: give two cards of this host, or none for a simulated pair",
+            "with one card on each of two hosts: --server there, --client HOST here",
+        )
+    if not (arguments.server or arguments.client) and (arguments.port or arguments.token):
+        raise UsageError("--port and --token belong to --server and --client")
+
+
+def add_to(p):
+    """Add URIs and options for cards that are there already to a benchmark's command line."""
+    p.add_argument(
+        "uris",
+        metavar="URI",
+        nargs="*",
+        type=numbers.uri,
+        help="two cards of this host; one with --server or --client (default: a simulated pair)",
+    )
+    p.add_argument(
+        "--server", action="store_true", help="serve one run with the card URI of this host"
+    )
+    p.add_argument(
+        "--client",
+        metavar="HOST",
+        help="measure between the card URI of this host and that of the server on HOST",
+    )
+    p.add_argument(
+        "--port",
+        metavar="PORT",
+        help=f"TCP port of the server (default {PORT}); with --server also ADDRESS:PORT",
+    )
+    p.add_argument(
+        "--token",
+        metavar="WORD",
+        help="a word that both sides give (default: the server makes one and prints it)",
+    )
+
+
+# Server -------------------------------------------------------------------------------------------
+
+
+def _refuse(exchange, why):
+    exchange.publish("taken", remote.encode({"refused": why}))
+    raise CommandError(f"the client's run was refused: {why}")
+
+
+def _agree(exchange, test, points_of):
+    """Take the client's run: (seed, points)."""
+    wanted = remote.decode(exchange.look_up(remote.CLIENT, "run", ANSWER_SECONDS), "run")
+    try:
+        name, seed, digest = wanted["test"], int(wanted["seed"]), wanted["digest"]
+        series, quick = str(wanted["series"]), bool(wanted["quick"])
+    except (TypeError, KeyError, ValueError) as error:
+        _refuse(exchange, f"it makes no sense: {error!r}")
+    if name != test.NAME:
+        _refuse(exchange, f"this server measures {test.NAME}, not {str(name)[:40]}")
+    try:
+        points = points_of(test, series, quick)
+    except CommandError as error:
+        _refuse(exchange, str(error))
+    if remote.digest(points) != digest:
+        _refuse(exchange, "its points are not this side's: use the same version on both hosts")
+    exchange.publish("taken", remote.encode({}))
+    return seed, points
+
+
+def serve(arguments, test, points_of):
+    """`dibber bench NAME --server URI`: one run.
+
+    points_of : (test, series, quick) → points
+    """
+    if hasattr(test, "measure"):
+        raise UsageError(f"bench {test.NAME} needs its own simulated cards: it has no --server")
+    where, token = arguments.port or PORT, arguments.token or secrets.token_hex(TOKEN_BYTES)
+    port = where.rpartition(":")[2]
+    print(
+        f"on the other host: dibber bench {test.NAME} --client {socket.gethostname()}"
+        + (f" --port {port}" if port != PORT else "")
+        + f" --token {token} URI",
+        flush=True,
+    )
+    uri = arguments.uris[0]
+    try:
+        with Exchange.listen(where, token=token, timeout=WAIT_SECONDS) as exchange:
+            seed, points = _agree(exchange, test, points_of)
+            kind = getattr(test, "PROGRAM", Worker)
+            failed = program.main(
+                remote.Client(exchange, points), kind, uri, 1, str(paths.FIRMWARE), seed, points
+            )
+    except ExchangeError as error:
+        raise CommandError(f"{error.name}: {error}") from None
+    if failed:
+        raise CommandError(f"card {uri}: {failed}")
+    print("the run is over")
+    return 0
+
+
+# Client -------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def cards(arguments, test, points):
+    """The Cards that the command line names, found and agreed upon; None: a simulated pair."""
+    if not arguments.uris:
+        yield None
+        return
+    if hasattr(test, "measure"):
+        raise UsageError(f"bench {test.NAME} needs its own simulated cards: it takes no URI")
+    if not arguments.client:
+        yield Cards(list(arguments.uris))
+        return
+    host = f"[{arguments.client}]" if ":" in arguments.client else arguments.client
+    try:
+        with Exchange.connect(
+            f"{host}:{arguments.port or PORT}", token=arguments.token or "", timeout=WAIT_SECONDS
+        ) as exchange:
+            run = {
+                "test": test.NAME,
+                "series": arguments.series,
+                "quick": arguments.quick,
+                "seed": arguments.seed,
+                "digest": remote.digest(points),
+            }
+            exchange.publish("run", remote.encode(run))
+            taken = remote.decode(
+                exchange.look_up(remote.SERVER, "taken", ANSWER_SECONDS), "the server's answer"
+            )
+            if taken.get("refused"):
+                raise CommandError(f"the server refused: {taken['refused']}")
+            yield Cards([arguments.uris[0], None], exchange)
+    except ExchangeError as error:
+        raise CommandError(f"{error.name}: {error}") from None

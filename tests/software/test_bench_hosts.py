@@ -1,0 +1,87 @@
+"""The command line of benchmarks on cards that are there already, and what goes over TCP."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pytest
+from dibber_cli.bench import remote, stride
+from libdibber.binding import MailboxAddress
+from libdibber.exchange import ExchangeError
+
+
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("--server",), "take one URI"),
+        (("--server", "--client", "host", "sim:a"), "one host has one part"),
+        (("--client", "host", "sim:a", "sim:b"), "take one URI"),
+        (("sim:a",), "give two cards"),
+        (("sim:a", "sim:b", "sim:c"), "give two cards"),
+        (("--token", "word"), "belong to --server and --client"),
+        (("--port", "1", "sim:a", "sim:b"), "belong to --server and --client"),
+        (("--server", "tcp:1"), "names no card"),
+    ],
+)
+def test_options_that_make_no_sense_together(run, words, reason):
+    code, out, err = run("bench", "stride", *words)
+    assert (code, out) == (2, "") and reason in err
+
+
+@pytest.mark.parametrize("test", ["link", "soak"])
+def test_benchmarks_with_their_own_pair_take_no_cards(run, test, folder):
+    for words in (("--server", "sim:a"), ("--client", "host", "sim:a"), ("sim:a", "sim:b")):
+        code, _, err = run("bench", test, "--out", folder, *words)
+        assert code and ("own simulated cards" in err or "not built" in err)
+
+
+def test_keys_and_answers_come_back_as_they_were():
+    address = MailboxAddress(key=7, node=1, endpoint=3, slots=16, slot_bytes=128, max_length=99)
+    value = {"source": 5, "mailbox": address, "none": None, "list": [1.5, "text"]}
+    back = remote.decode(remote.encode(value), "it")
+    assert bytes(back.pop("mailbox")) == bytes(value.pop("mailbox")) and back == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b'{"structure": "Nothing", "bytes": "00"}',
+        b'{"structure": "MailboxAddress", "bytes": "00"}',
+        b'{"structure": "MailboxAddress", "bytes": 1}',
+        b'{"structure": "MailboxAddress"}',
+        b'{"structure": ["MailboxAddress"], "bytes": "00"}',
+    ],
+)
+def test_json_that_makes_no_sense_is_an_error_by_name(data):
+    with pytest.raises(ExchangeError, match="it makes no sense"):
+        remote.decode(data, "it")
+
+
+class Sent:
+    """An exchange in which the other side has published these values."""
+
+    def __init__(self, **values):
+        self.values = {name.replace("_", "-"): data for name, data in values.items()}
+
+    def look_up(self, party, name, timeout=None):
+        return self.values[name]
+
+
+@pytest.mark.parametrize(
+    "order", [b"7", b"{}", b'{"point": 99, "keys": {}}', b'{"point": 0, "keys": 3}', b'["count"]']
+)
+def test_an_order_that_makes_no_sense_ends_the_server_by_name(order):
+    client = remote.Client(Sent(order_1=order), stride.points(**stride.QUICK))
+    with pytest.raises(ExchangeError, match="order-1 makes no sense"):
+        client.recv()
+
+
+def test_an_answer_that_makes_no_sense_ends_the_client_by_name():
+    assert "makes no sense" in remote.Server(Sent(answer_1=b"{")).recv()["failed"]
+    assert "that is none" in remote.Server(Sent(answer_1=b"3")).recv()["failed"]
+
+
+def test_the_digest_tells_other_points_apart():
+    few, all_of_them = stride.points(**stride.QUICK), stride.points()
+    assert remote.digest(few) == remote.digest(stride.points(**stride.QUICK))
+    assert remote.digest(few) != remote.digest(all_of_them)

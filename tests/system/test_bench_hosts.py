@@ -1,0 +1,145 @@
+"""Benchmarks on cards that are there already: a server and a client that share nothing but TCP and
+the cable between their cards, and two cards of one host.
+"""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import libdibber
+import pytest
+from dibber_cli import profile
+from dibber_cli.bench import session, stride
+from dibber_cli.simulator import Pair
+
+SERIES = "put-dst-strided"
+POINTS = ("--quick", "--series", SERIES)
+
+
+@pytest.fixture
+def pair():
+    with Pair(profile.load("gen2x4")) as found:
+        yield found
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def dibber(*words):
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "dibber_cli", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process):
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+def values(report):
+    return [
+        {key: value for key, value in point.items() if key != "wall_seconds"}
+        for point in report["points"]
+        if point["series"] == SERIES
+    ]
+
+
+@pytest.fixture(scope="module")
+def expected(litepcie_rate):
+    """What a simulated pair of the benchmark's own measures."""
+    points = stride.points(series=(SERIES,), **stride.QUICK)
+    return values(session.run(stride, profile.load("gen2x4"), 1, "test", points))
+
+
+def test_server_and_client_give_the_table_of_a_pair(pair, port, tmp_path, expected):
+    server = dibber("bench", "stride", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "stride", *POINTS, "--client", "localhost", "--port", port),
+        *("--token", "word", "--json", "--out", tmp_path, pair.uris[0]),
+    )
+    code, out, err = ended(client)
+    assert code == 0, err
+    report = json.loads(out)
+    assert values(report) == expected
+    assert report["bytes_wrong"] == 0 and report["time_base"] == "simulated"
+    assert f"--client localhost {pair.uris[0]}" in report["command"]
+    code, out, err = ended(server)
+    assert code == 0 and "the run is over" in out, err
+
+
+def test_two_cards_of_this_host_give_the_same_table(pair, tmp_path, expected):
+    code, out, err = ended(
+        dibber("bench", "stride", *POINTS, "--json", "--out", tmp_path, *pair.uris)
+    )
+    assert code == 0, err
+    assert values(json.loads(out)) == expected
+
+
+def test_the_server_tells_the_line_for_the_other_host(pair, port):
+    server = dibber("bench", "stride", "--server", "--port", port, pair.uris[1])
+    line = server.stdout.readline()
+    assert f"dibber bench stride --client {socket.gethostname()} --port {port} --token " in line
+    server.send_signal(signal.SIGINT)
+    assert ended(server)[0] == 130
+
+
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("stride", *POINTS, "--token", "guess"), "DENIED"),
+        (("rate", "--token", "word"), "this server measures stride, not rate"),
+    ],
+)
+def test_a_client_that_is_refused_says_why(pair, port, tmp_path, words, reason):
+    server = dibber("bench", "stride", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        "bench", *words, "--client", "localhost", "--port", port, "--out", tmp_path, pair.uris[0]
+    )
+    code, out, err = ended(client)
+    assert (code, out) == (1, "") and reason in err
+    server.send_signal(signal.SIGTERM)
+    ended(server)
+
+
+def test_a_wrong_profile_is_told_before_anything_is_measured(pair, tmp_path):
+    code, out, err = ended(
+        dibber("bench", "stride", *POINTS, "--profile", "gen2x1", "--out", tmp_path, *pair.uris)
+    )
+    assert (code, out) == (1, "") and "data_width 128, profile gen2x1 64" in err
+
+
+@pytest.mark.parametrize("killed", ["server", "client"])
+def test_a_side_that_is_killed_ends_the_other_one_by_name(pair, port, tmp_path, killed):
+    """The one that is left ends within seconds. The simulator's clock goes on without the other."""
+    server = dibber("bench", "stride", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "stride", "--client", "localhost", "--port", port, "--token", "word"),
+        *("--out", tmp_path, pair.uris[0]),
+    )
+    end = time.monotonic() + 120
+    while not _transfers(pair) and time.monotonic() < end:
+        assert server.poll() is None and client.poll() is None
+        time.sleep(0.1)
+    victim, other = (server, client) if killed == "server" else (client, server)
+    victim.kill()
+    victim.communicate()
+    code, _, err = ended(other)
+    assert code == 1 and ("LOST" in err or "has left" in err), err
+
+
+def _transfers(pair):
+    """Whether the run is in the middle of its points."""
+    with libdibber.Card(pair.uris[0], observe=True) as card:
+        return card.info()["counters"]["packets_sent"] > 200
