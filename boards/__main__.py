@@ -1,7 +1,7 @@
-"""The table of boards, as docs/boards.md has it, from what each board file says.
+"""The table of boards in docs/boards.md, made from the board files.
 
     build/venv/bin/python -P -m boards             print it
-    build/venv/bin/python -P -m boards --write     and put it into docs/boards.md
+    build/venv/bin/python -P -m boards --write     write it into docs/boards.md
     build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the
                                                    control program's SRAM
 """

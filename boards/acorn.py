@@ -6,10 +6,10 @@ and a link on a base board.
     [--load | --flash]
 
 The M.2 connector has all four transceivers. `card` gives them to PCIe x4: that build has no link,
-and `dibber info` says so. `link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of LiteX's
-Acorn base board mini. `open` is one on PCIe Gen1 x1 without a link, for the CLE-101 and by openXC7
-in place of Vivado: see openxc7.py. LEDs 0 to 2 are lit while the link is up, a signal is there,
-PCIe is up.
+and `dibber info` reports it. `link` is a card on PCIe x1 with a link of 2.5 Gb/s on SFP 0 of
+LiteX's Acorn base board mini. `open` is a card on PCIe Gen1 x1 without a link, for the CLE-101,
+made by openXC7 in place of Vivado: see openxc7.py. LEDs 0 to 2 are lit while the link is up, a
+signal is there, PCIe is up.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -48,8 +48,8 @@ BOARD = Description(
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# The platform's flash, in one group. `pcie_x1` and `link`: which lanes of the M.2 connector LiteX's
-# base board mini takes where.
+# The platform's flash, in one group. `pcie_x1` and `link`: the lanes of the M.2 connector as
+# LiteX's base board mini uses them.
 _io = [
     ("spiflash", 0,
         Subsignal("cs_n", Pins("T19")),
@@ -71,18 +71,18 @@ _io = [
         Subsignal("tx_p", Pins("D5")),  Subsignal("tx_n", Pins("C5"))),
 ]
 
-LANE = "GTPE2_CHANNEL_X0Y7"  # of pcie_x1: the IP would take another
+LANE = "GTPE2_CHANNEL_X0Y7"  # of pcie_x1; the IP would choose another one
 CELL = "[get_cells -hierarchical -filter {{NAME=~pcie_s7/*gtp_channel.gtpe2_channel_i}}]"
 
 # Boards -------------------------------------------------------------------------------------------
 
 def variant_of(platform):
-    """Its name in hw/openocd/boards.toml."""
+    """The board's name in hw/openocd/boards.toml."""
     return "acorn_cle-101" if platform.device.startswith("xc7a100t") else "acorn_cle-215"
 
 
 class Card(PCIeBoard):
-    """PCIe x4, and no transceiver left."""
+    """PCIe x4; no transceiver is left."""
     def __init__(self, platform, sys_clk_freq, core=DibberCore):
         PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_x4", 128, sys_clk_freq)
         self.absent = AbsentSerialPHY()

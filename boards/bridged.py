@@ -1,4 +1,4 @@
-"""A card without PCIe: the core on a host bridge, for any board that has a serial port and a
+"""A card without PCIe: the core on a host bridge, for any board with a serial port and a
 transceiver.
 """
 
@@ -20,9 +20,9 @@ from dibber.mcp.processor import SRAM_SCARCE
 # Geometry -----------------------------------------------------------------------------------------
 
 DATA_WIDTH   = 64
-MEMORY_BYTES = 64*1024  # what a program on the bridge and the card share
-# 0 is the administrator's, and no program has more than three; 8 are too large for nextpnr to route
-# on ECPIX-5
+MEMORY_BYTES = 64*1024  # shared by a program on the bridge and the card
+# Endpoint 0 belongs to the administrator, and no program has more than three. nextpnr cannot route
+# 8 on ECPIX-5
 ENDPOINTS    = 4
 BAUDRATE     = 1_000_000
 # seconds without a byte that end a begun frame; USB leaves gaps of a few milliseconds
@@ -31,7 +31,7 @@ SILENCE      = 0.02
 # Bridged Card -------------------------------------------------------------------------------------
 
 class BridgedCard(LiteXModule):
-    """Core, root complex, and frames of a UART on its bus: what libdibber opens as `uart:PORT`.
+    """Core, root complex, and frames of a UART on its bus; libdibber opens it as `uart:PORT`.
     Clocks are the board's.
 
     Parameters

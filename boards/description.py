@@ -1,4 +1,4 @@
-"""What a board file says of its board, for the table in docs/boards.md."""
+"""Description of a board in its file, for the table in docs/boards.md."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -8,11 +8,11 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Description:
     """
-    name     : of the file, and what BOARD= takes
+    name     : of the file, and the value of BOARD=
     title    : of the board
     part     : the FPGA, with its speed grade
-    designs  : dict of the name of each design -> what it is: host, width, link
-    verified : dict of the name of each design -> what was checked without the board
+    designs  : dict of the name of each design -> its description: host, width, link
+    verified : dict of the name of each design -> the checks without the board
     """
     name:     str
     title:    str

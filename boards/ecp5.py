@@ -1,4 +1,4 @@
-"""What all ECP5 boards share: clocks, a transceiver with its reference, a UART, and a design
+"""Common parts of all ECP5 boards: clocks, a transceiver with its reference, a UART, and a design
 between them.
 """
 
@@ -19,10 +19,9 @@ from dibber.phy.ecp5 import ECP5SerialPHY
 from dibber.phy.flash import ECP5FlashPHY
 from dibber.phy.jtag import ECP5JTAG
 
-# What makes as little wire of a core as there is, routes it, and gets it as fast as it gets:
-# docs/synthesis.md. Three of the 16 nets of the clocks' network are clocks. Router 2 takes a path
-# for fast enough that is late by some picoseconds: the second speed is there so that the first is
-# reached without them.
+# The recipe with the least wire and the highest speed for a whole card: docs/synthesis.md. Three of
+# the 16 nets of the clocks' network are clocks. The router accepts a path that is late by some
+# picoseconds, so the second speed ensures the first.
 FULL = bitstream.Recipe(
     luts     = "-maxlut 4 -D 9000",
     nextpnr  = ("--placer", "static", "--router", "router2", "--router2-alt-weights"),
@@ -44,7 +43,7 @@ class CRG(LiteXModule):
 
         # # #
 
-        # Timing is judged by this name: it has to outlive Yosys.
+        # The timing report uses this name, so Yosys must keep it.
         self.cd_sys.clk.attr.add("keep")
         self.pll = pll = ECP5PLL()
         pll.register_clkin(clk100, 100e6)
@@ -69,7 +68,7 @@ class ECP5Board(LiteXModule):
     Attributes
     ----------
     clocks : dict of the name of each clock -> Hz that it must meet
-    recipe : bitstream.Recipe, how it is made
+    recipe : bitstream.Recipe of the design
     lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
     """
     def __init__(self, name, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):

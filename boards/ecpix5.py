@@ -34,7 +34,7 @@ BOARD = Description(
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# The transceiver's pads have no I/O standard, which the platform's `sata` gives them.
+# The transceiver's pads must have no I/O standard, but the platform's `sata` has one.
 _io = [
     ("link_refclk", 0, Subsignal("p", Pins("AF12")), Subsignal("n", Pins("AF13"))),
     ("link", 0,

@@ -1,7 +1,7 @@
-"""What Xilinx' kits KC705 and VC707 share: all but the FPGA and the pins of the SFP cage.
+"""Common parts of Xilinx' kits KC705 and VC707: all but the FPGA and the pins of the SFP cage.
 
-The link has 2.5 Gb/s by the 125 MHz of the SGMII oscillator, which reaches the cage's quad. LEDs 0
-to 2 are lit while the link is up, a signal is there, PCIe is up.
+The link has 2.5 Gb/s from the 125 MHz of the SGMII oscillator, which reaches the cage's quad. LEDs
+0 to 2 are lit while the link is up, a signal is there, PCIe is up.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -16,7 +16,7 @@ from dibber.phy.gtx import GTXSerialPHY
 # IOs ----------------------------------------------------------------------------------------------
 
 def sfp_pads(rx_p, rx_n, tx_p, tx_n):
-    """The SFP's pads, in one group, as the platforms do not have them."""
+    """The SFP's pads in one group, which the platforms lack."""
     return [("link", 0,
         Subsignal("rx_p", Pins(rx_p)), Subsignal("rx_n", Pins(rx_n)),
         Subsignal("tx_p", Pins(tx_p)), Subsignal("tx_n", Pins(tx_n)))]

@@ -1,5 +1,5 @@
-"""Less than a card: the link, its test equipment, the host registers and the way to the flash, for
-a board's first day.
+"""A link tester, which is less than a card: the link, its test equipment, the host registers and
+access to the flash, for a board's first day.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -29,8 +29,8 @@ class LinkTester(LiteXModule):
     """Two of these at the ends of a cable come UP, measure it, and send each other PRBS; they carry
     no packets.
 
-    The registers stand where a card has them, at address 0 of the UART bridge, and mean the same;
-    those of what is not here read 0. Made in minutes, where a card takes many.
+    The registers have the addresses and meanings of a card's, from address 0 of the UART bridge on.
+    Registers of absent parts read 0. It is built in minutes; a card takes about an hour.
 
     Parameters
     ----------

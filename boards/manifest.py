@@ -1,11 +1,11 @@
-"""The manifest of a bitstream that a project's run.sh made. It is copied into each project, and
-needs Python 3.6 alone.
+"""The manifest of a bitstream that a project's run.sh made. This file is copied into each project,
+and needs only Python 3.6.
 
     python3 manifest.py SECONDS
 
-SECONDS is what making it took. project.json says what the project is, its tools' output what became
-of it. When a clock missed its time, or was not there, it ends with 1, and leaves neither manifest
-nor bitstream.
+SECONDS is the time of the build. project.json describes the project, and its tools' output gives
+the result. If a clock missed its timing, or is not in the output, the program ends with 1, and
+leaves neither manifest nor bitstream.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -17,12 +17,12 @@ import re
 import subprocess
 import sys
 
-TOLD = 0.01  # by how much of it a clock's speed may differ from what was asked for
+TOLD = 0.01  # part by which a clock's speed may differ from the requested one
 
 # Tools --------------------------------------------------------------------------------------------
 
 def vivado(folder, project):
-    """What figures.tcl wrote, as keys of the manifest."""
+    """The output of figures.tcl, as keys of the manifest."""
     lines  = [line.split("\t") for line in (folder/"figures.txt").read_text().splitlines()]
     absent = dict(project["needs"])
     clocks = []
@@ -30,7 +30,7 @@ def vivado(folder, project):
         needed = 1000/float(period)
         told   = absent.pop(name, needed)
         met    = all(slack == "none" or float(slack) >= 0 for slack in (setup, hold)) and abs(needed - told) <= TOLD*told
-        # One that only feeds a PLL ends no path.
+        # A clock that only feeds a PLL ends no path.
         if float(share) > 0 or not met:
             clocks.append(row(name, needed/float(share) if float(share) > 0 else 0, needed, met))
     return {
@@ -41,8 +41,8 @@ def vivado(folder, project):
 
 
 def openxc7(folder, project):
-    """What nextpnr-xilinx logged, as keys of the manifest. Of a clock that is not in `needs` it was
-    told the speed by --freq.
+    """The log of nextpnr-xilinx, as keys of the manifest. The speed of a clock that is not in
+    `needs` was given by --freq.
     """
     log    = (folder/"nextpnr.log").read_text()
     found  = {name: (float(mhz), float(told)) for name, mhz, told in
@@ -52,7 +52,7 @@ def openxc7(folder, project):
     bits   = {name: net["bits"] for name, net in nets.items() if len(net["bits"]) == 1}
     needs  = dict(project["needs"])
     def known(name):
-        """Which of `needs` it is, or None."""
+        """The name in `needs`, or None."""
         return next((other for other in needs if name == other or bits.get(other) == bits.get(name, [])), None)
     for name in re.findall(r"Clock '(.+?)' has no interior paths", log):
         needs.pop(known(name), None)
@@ -70,7 +70,7 @@ def openxc7(folder, project):
 
 
 def version(tool):
-    """The last line of what it says; nextpnr does so as an error."""
+    """The last line of a tool's output; nextpnr reports it as an error."""
     return subprocess.run([tool, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip().splitlines()[-1]
 
 

@@ -1,8 +1,8 @@
 """Block RAM of a card by the size of the control program's SRAM, from the shapes of the memories.
 
-What a card takes with the smaller SRAM was measured by Yosys: hw/synthesis/boards.json has it for
-the boards with PCIe, docs/synthesis.md for ECPIX-5. The larger SRAM adds what the shapes below say,
-which no synthesis has confirmed.
+Yosys measured the block RAM of a card with the smaller SRAM: hw/synthesis/boards.json has it for
+the boards with PCIe, docs/synthesis.md for ECPIX-5. The larger SRAM adds blocks by the shapes
+below, which no synthesis has confirmed.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -22,13 +22,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RAMB36 = {32768: 1, 16384: 2, 8192: 4, 4096: 9, 2048: 18, 1024: 36}
 DP16KD = {16384: 1, 8192: 2, 4096: 4, 2048: 9, 1024: 18}
 
-# Block RAMs of the LFE5UM5G-85F, and of them those of the design `card`, with the smaller SRAM:
+# Block RAMs of the LFE5UM5G-85F, and those that the design `card` takes with the smaller SRAM:
 # docs/synthesis.md.
 ECP5_85F, ECPIX5 = 208, 202
 
 
 def blocks(words, bits, shapes):
-    """The fewest block RAMs of these shapes for a memory."""
+    """The smallest number of block RAMs of these shapes for a memory."""
     return min(-(-words//deep)*-(-bits//wide) for deep, wide in shapes.items())
 
 
@@ -43,13 +43,14 @@ def program_memory(sram_bytes, data_width, shapes):
 
 
 def more(data_width, shapes):
-    """Block RAMs that the larger SRAM takes more than the smaller one."""
+    """Block RAMs of the larger SRAM minus those of the smaller one."""
     return program_memory(SRAM_BYTES, data_width, shapes) - program_memory(SRAM_SCARCE, data_width, shapes)
 
 
 def rows():
-    """(design, part, block RAMs with the smaller SRAM, with the larger one, those of the part,
-    bytes of SRAM it has) of each."""
+    """(design, part, block RAMs with the smaller SRAM, with the larger one, of the part, bytes of
+    SRAM of the design) of each.
+    """
     import xilinx as synthesis    # hw/synthesis
     kept = json.loads(synthesis.KEPT.read_text())
     for name, (*_, bits, parts) in synthesis.DESIGNS.items():

@@ -1,9 +1,9 @@
-"""A card on an Artix-7 by openXC7's tools alone, at PCIe Gen1 x1. Unconfirmed: nobody has seen a
-bitstream of it run.
+"""A card on an Artix-7 by openXC7's tools alone, at PCIe Gen1 x1. Unconfirmed: no bitstream of it
+was ever run.
 
-Vivado's PCIe block comes with logic around the hard block that only Vivado has. The project pcie_7x
-(github.com/regymm/pcie_7x, CERN-OHL-P) has another: check it out, and let PCIE_7X_DIR name the
-folder. It is not part of this project.
+Only Vivado has the logic around the hard PCIe block. The project pcie_7x
+(github.com/regymm/pcie_7x, CERN-OHL-P) has a replacement: check it out, and let PCIE_7X_DIR name
+the folder. It is not part of this project.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -30,7 +30,7 @@ PART = "xc7a100tfgg484-2"
 SYS_CLK_FREQ = 50e6
 PCIE_MHZ     = 125  # the fastest of PCIe's clocks at Gen1
 
-# Files of pcie_7x that an endpoint with clocks of its own is made of.
+# Files of pcie_7x for an endpoint with clocks of its own.
 SOURCES = ("pcie_7x", "pcie_axi_rx", "pcie_axi_tx", "pcie_block", "pcie_brams", "pcie_tx_thrtl_ctl", "pipe_wrapper", "xilinx_pcie_mmcm")
 
 # Lines of an XDC that nextpnr-xilinx reads.
@@ -57,7 +57,7 @@ python3 manifest.py $(($(date +%s) - start))
 # Wrapper ------------------------------------------------------------------------------------------
 
 def wrapper():
-    """The Verilog files of pcie_7x; the program ends when they are not there."""
+    """The Verilog files of pcie_7x; the program ends if they are missing."""
     folder = os.environ.get("PCIE_7X_DIR")
     if not folder:
         sys.exit("openxc7: PCIE_7X_DIR is not set: check out github.com/regymm/pcie_7x and let it name that folder")
@@ -74,8 +74,7 @@ class OpenPCIePHY(S7PCIePHY):
     """
     def do_finalize(self):
         text = wrapper()[0].read_text()
-        # Of what LitePCIe connects pcie_7x has a part; all that has to do with data and
-        # configuration is in it.
+        # pcie_7x has a part of LitePCIe's ports, including all ports for data and configuration.
         ports      = set(re.findall(r"^\s*(?:input|output)\b[^/\n]*?(\w+)\s*,?\s*(?://.*)?$", text, re.M))
         parameters = {
             "EXTERNAL_MMCM": "TRUE", "USER_CLK_FREQ": 2, "LINK_CAP_MAX_LINK_SPEED": 1,
@@ -98,7 +97,7 @@ class OpenPCIePHY(S7PCIePHY):
 # Project ------------------------------------------------------------------------------------------
 
 def takes(device):
-    """Whether `device`, in LiteX's words, is the part."""
+    """Whether `device`, LiteX's name, is the part."""
     return device.replace("-", "", 1) == PART
 
 
@@ -114,12 +113,12 @@ def generate(folder, top, platform, design):
     clock = design.crg
     needs = {platform.toolchain._vns.get_name(signal): hertz/1e6 for signal, hertz in
              ((clock.cd_sys.clk, design.sys_clk_freq), (clock.pll.clkin, clock.pll.clkin_freq))}
-    # nextpnr-xilinx knows a port's period behind no buffer or PLL. A clock that it is told nothing
-    # of has to reach --freq.
+    # nextpnr-xilinx does not derive periods behind a buffer or PLL. A clock without a period must
+    # reach --freq.
     pins.write_text("".join(line for line in pins.read_text().splitlines(keepends=True) if re.match(READABLE, line))
         + "".join(f"create_clock -name {name} -period {1000/mhz:.3f} [get_nets {name}]\n" for name, mhz in needs.items()))
-    # No shift registers: Yosys would make one of LitePCIe's synchroniser of `pclk_sel` and what
-    # takes it.
+    # No shift registers: Yosys would make one of LitePCIe's synchroniser of `pclk_sel` and the
+    # register behind it.
     synthesis = (f"{flow.read([*sources, *(file.name for file in files)])} {flow.attributes(top)}"
                  f" synth_xilinx -flatten -abc9 -nosrl -arch xc7 -top {top}; delete t:$scopeinfo; write_json {top}.json")
     write_run(folder, RUN.format(top=top, part=PART, synthesis=synthesis, mhz=PCIE_MHZ, tools=" ".join(TOOLS)))
@@ -127,8 +126,8 @@ def generate(folder, top, platform, design):
 
 
 def build(name, platform, design):
-    """The project in out/openxc7/name, and the bitstream where openXC7 is installed. Returns what
-    vivado.run() does.
+    """The project in out/openxc7/name, and the bitstream if openXC7 is installed. Returns the
+    result of vivado.run().
     """
     generate(OUT/name, f"dibber_{name}", platform, design)
     return run(name, OUT/name, TOOLS)

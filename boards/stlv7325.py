@@ -3,8 +3,8 @@
 
     python boards/stlv7325.py --build [--load | --flash]
 
-The link has 2.5 Gb/s by the board's 156.25 MHz, from the quad beside its own. LEDs 0 to 2 are lit
-while the link is up, a signal is there, PCIe is up.
+The link has 2.5 Gb/s from the board's 156.25 MHz, through the neighbouring quad. LEDs 0 to 2 are
+lit while the link is up, a signal is there, PCIe is up.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -35,7 +35,7 @@ BOARD = Description(
 
 # IOs ----------------------------------------------------------------------------------------------
 
-# Pads of transceivers have no I/O standard, which the platform's `clk156` gives them.
+# Pads of transceivers must have no I/O standard, but the platform's `clk156` has one.
 _io = [
     ("link_refclk", 0, Subsignal("p", Pins("D6")), Subsignal("n", Pins("D5"))),
     ("link", 0,

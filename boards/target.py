@@ -1,4 +1,4 @@
-"""The command line of a board: build, load, flash, in LiteX's words."""
+"""The command line of a board: build, load, flash, with LiteX's options."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -19,10 +19,10 @@ DESIGNS = {"card": BridgedCard, "link": LinkTester}
 # Load and Flash -----------------------------------------------------------------------------------
 
 def deliver(board, file, args, golden=None):
-    """What --load, --flash and --golden ask for, of a .bit file beside its manifest. Ends the
-    program when that must not be.
+    """Do the work of --load, --flash and --golden with a .bit file beside its manifest. Ends the
+    program if a check fails.
 
-    golden : the file that is the golden image, where not every one can be it
+    golden : file of the golden image, if not every image can be it
     """
     try:
         if args.load:
@@ -45,14 +45,14 @@ def add_delivery(parser):
 # Command Line -------------------------------------------------------------------------------------
 
 def show(found, as_json):
-    """Print what `bitstream.build` returned, for programs."""
+    """Print the result of `bitstream.build`, for programs."""
     if as_json:
         print(json.dumps(found, indent=2))
 
 
 def main(board, platform, make, rates):
     """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq,
-    linerate)` what goes on it.
+    linerate)` the design on it.
 
     `rates` is {name of a design: (Hz of sys, bits a second of the link)}, for those of DESIGNS that
     the board holds.
@@ -78,8 +78,8 @@ def main(board, platform, make, rates):
         try:
             made = make(design, DESIGNS[args.design], *[
                 asked or default for asked, default in zip((args.sys_clk_freq, args.linerate), rates[args.design])])
-        except ValueError as error:  # of rates that the transceiver or its clocks cannot have
+        except ValueError as error:  # for rates that the transceiver or its clocks cannot have
             sys.exit(f"bitstream: {error}")
-        # No name is given to what it returns: Migen would call signals by it.
+        # The result gets no name, because Migen would name signals after it.
         show(bitstream.build(name, design, made, args.seed, args.gate, (lambda line: None) if args.json else print), args.json)
     deliver(boards.find(board), bitstream.OUT/name/f"dibber_{name}.bit", args)

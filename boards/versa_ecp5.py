@@ -3,7 +3,7 @@
 
     python boards/versa_ecp5.py --build --design link [--load | --flash]
 
-The 45F holds the link tester, not a card: a card needs more LUTs than there are. The transceiver's
+The 45F has room for the link tester, but too few LUTs for a card. The transceiver's
 reference is the board's 156.25 MHz; 2.5 Gb/s. LEDs 0 to 2 are lit while the link is up, a signal is
 there, the clock is locked.
 """

@@ -1,5 +1,5 @@
-"""The command line of a board that Vivado builds: make the project, run it where Vivado is, load,
-flash.
+"""The command line of a board that Vivado builds: make the project, run it if Vivado is installed,
+load, flash.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -33,8 +33,8 @@ vivado -mode batch -notrace -source {top}.tcl
 python3 manifest.py $(($(date +%s) - start))
 """
 
-# For manifest.py. A path's share is the part of its time that it takes: by the largest of them its
-# clock could be faster.
+# For manifest.py. A path's share is the part of its allowed time that it takes. The largest share
+# gives the highest possible clock.
 FIGURES = r"""# A line in figures.txt for each figure of the routed design.
 set figures [open figures.txt w]
 puts $figures "tool\tVivado [version -short]"
@@ -78,7 +78,7 @@ if {[catch {
 close $figures
 """
 
-# After routing: `write_bitstream` would write one that is too slow as well.
+# After routing, because `write_bitstream` also writes a bitstream that is too slow.
 GATE = [
     "source figures.tcl",
     "if {{[get_property SLACK [get_timing_paths -delay_type max]] < 0}} {{error \"setup: a path misses its time\"}}",
@@ -87,7 +87,7 @@ GATE = [
     "{{error \"pulse widths, or what else Vivado looks at: it says that constraints are not met\"}}",
 ]
 
-# The first configuration that takes longer than this watchdog's time, or is damaged, is given up
+# A first configuration that takes longer than this watchdog's time, or is damaged, is given up
 # (UG470, chapter 7).
 FALLBACK = [
     "set_property BITSTREAM.CONFIG.CONFIGFALLBACK ENABLE [current_design]",
@@ -101,8 +101,8 @@ GOLDEN = [
 # Project ------------------------------------------------------------------------------------------
 
 def ordered(constraints):
-    """An XDC with its lines of asynchronous clocks in order: LiteX takes them from a set of
-    objects, as these lie in memory.
+    """An XDC with its lines of asynchronous clocks in order. LiteX takes them from a set of
+    objects, in an order that depends on their addresses in memory.
     """
     lines  = constraints.splitlines()
     places = [n for n, line in enumerate(lines) if line.startswith("set_clock_groups ")]
@@ -112,8 +112,8 @@ def ordered(constraints):
 
 
 def describe(folder, part, **more):
-    """Into the project in `folder`: what manifest.py wants to know of it, with `more`; that
-    program; the interface's files.
+    """Write into the project in `folder`: the input of manifest.py, with `more`; that program; the
+    interface's files.
 
     The folder has the board's name.
     """
@@ -136,11 +136,11 @@ def generate(folder, top, platform, design, user=None):
     """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of
     memory contents.
 
-    With `user`, the address of a second image in the flash, the bitstream is one that gives way to
-    the golden image when it fails, and there is a golden one that goes on at `user`.
+    `user` is the address of a second image in the flash. With it, the FPGA falls back to the golden
+    image if the bitstream fails, and there is a golden image that jumps to `user`.
     """
     platform.toolchain.bitstream_commands[:0] = GATE
-    platform.toolchain.additional_commands = []    # litex_boards has layouts of its own
+    platform.toolchain.additional_commands = []    # litex_boards adds layouts of its own
     if user is not None:
         platform.toolchain.bitstream_commands += FALLBACK
         platform.toolchain.additional_commands += [line.replace("ADDRESS", f"{user:#010x}") for line in GOLDEN]
@@ -148,7 +148,7 @@ def generate(folder, top, platform, design, user=None):
     constraints = folder/f"{top}.xdc"
     constraints.write_text(ordered(constraints.read_text()))
     tcl = folder/f"{top}.tcl"
-    # Sources were copied here; the project may be taken to where Vivado is.
+    # Sources were copied here, because the project may be taken to another machine with Vivado.
     text = tcl.read_text()
     for path, *_ in platform.sources:
         text = text.replace(f"{{{path}}}", f"{{{pathlib.Path(path).name}}}")
@@ -162,9 +162,8 @@ def generate(folder, top, platform, design, user=None):
 
 
 def run(name, folder, tools):
-    """Run the project in `folder`. Returns "", or a sentence when it cannot run because one of
-    `tools` is not there. Ends the
-    program when it failed."""
+    """Run the project in `folder`. Returns "", or a sentence if one of `tools` is missing. Ends the
+    program if the run failed."""
     shown   = folder.relative_to(flow.ROOT)
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
@@ -176,8 +175,8 @@ def run(name, folder, tools):
 
 
 def build(name, platform, design, user=None):
-    """The project in out/vivado/name, and the bitstream where Vivado is installed. Returns what
-    run() does. user : see generate
+    """The project in out/vivado/name, and the bitstream if Vivado is installed. Returns the result
+    of run(). user : see generate
     """
     generate(OUT/name, f"dibber_{name}", platform, design, user)
     return run(name, OUT/name, ["vivado"])
@@ -186,10 +185,10 @@ def build(name, platform, design, user=None):
 
 def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
     """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)`
-    what goes on it.
+    the design on it.
 
-    `builders` has the designs that Vivado does not build, and the module that does, like openxc7:
-    its PART is the only one, OUT, SYS_CLK_FREQ and `build` are in place of those here.
+    `builders` has the designs that Vivado does not build, with the module that builds them, such as
+    openxc7. Its PART is the only part, and its OUT, SYS_CLK_FREQ and `build` replace those here.
     """
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board.title}, by Vivado" + "".join(f"; {name}: by {builder.NAME}" for name, builder in builders.items()) + ".")
     parser.add_argument("--design", choices=designs, default="card",
@@ -221,7 +220,7 @@ def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
         if left and (args.load or args.flash):
             sys.exit(left)
         if left:
-            # The project is all that --build can make here.
+            # Here --build can only make the project.
             print(left)
     file = (builder.OUT if builder else OUT)/name/f"dibber_{name}.bit"
     deliver(boards.of(board.name, variant), file, args, golden=file.with_name(f"{file.stem}_golden.bit"))

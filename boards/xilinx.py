@@ -1,4 +1,4 @@
-"""What all 7-series boards with PCIe share: clock, PCIe PHY, core and its debugger's port; the
+"""Common parts of all 7-series boards with PCIe: clock, PCIe PHY, core and its debugger's port. The
 board adds the PHY of its link.
 """
 
@@ -25,7 +25,7 @@ class CRG(LiteXModule):
     """`sys` from a differential oscillator of 200 MHz; with `reference_freq` also `reference`, for
     a transceiver.
 
-    PCIe has clocks of its own: `sys` runs whether a host is there or not.
+    PCIe has clocks of its own, so `sys` runs without a host too.
     """
     def __init__(self, platform, sys_clk_freq, reference_freq=None):
         self.cd_sys = ClockDomain()
@@ -44,15 +44,14 @@ class CRG(LiteXModule):
 
 # Constraints --------------------------------------------------------------------------------------
 
-# TCK clocks nothing here: what BSCANE2 gives is sampled by `sys`, and TDO stands still before TCK
-# falls.
+# TCK clocks nothing here: `sys` samples the signals of BSCANE2, and TDO is stable before TCK falls.
 JTAG_PATHS = "set_false_path -through [get_pins -of_objects [get_cells -hierarchical -filter {{REF_NAME == BSCANE2}}]]"
 
 # Memory -------------------------------------------------------------------------------------------
 
 def sram_of(device):
-    """Bytes of the control program's SRAM on a part: an XC7A100T has block RAM for the smaller one
-    only.
+    """Bytes of the control program's SRAM on a part. An XC7A100T has block RAM only for the smaller
+    SRAM.
     """
     return SRAM_SCARCE if device.startswith("xc7a100t") else SRAM_BYTES
 
@@ -63,13 +62,13 @@ class PCIeBoard(LiteXModule):
 
     Parameters
     ----------
-    name           : of the board, as hw/openocd/boards.toml has it
+    name           : of the board, as in hw/openocd/boards.toml
     platform       : LiteX platform; `clk200` is taken from it, and `spiflash` if it has that
     pcie           : name of the connector's pads
     data_width     : 64 or 128
     sys_clk_freq   : Hz
     reference_freq : Hz of a clock for the transceiver, or None
-    pcie_phy       : S7PCIePHY or what takes its place
+    pcie_phy       : S7PCIePHY or its replacement
 
     Attributes
     ----------
@@ -88,12 +87,12 @@ class PCIeBoard(LiteXModule):
         self.asynchronous(self.pcie.cd_pcie.clk)
 
     def asynchronous(self, clock, to=None):
-        """Tell that paths between `clock` and `sys`, or `to`, all end in synchronisers."""
+        """Declare that all paths between `clock` and `sys`, or `to`, end in synchronisers."""
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
     def add_core(self, serial, core=DibberCore):
-        """The core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and its
-        way to the flash.
+        """Add the core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and
+        its access to the flash.
         """
         self.serial = serial
         if not getattr(serial, "absent", False):

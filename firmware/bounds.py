@@ -1,17 +1,16 @@
-"""Bounds of the control program's image: the stack, the instructions of each handler, and the
-cycles in which the watchdog hears nothing, of every path that there is.
+"""Bounds of the control program's image over all paths: its stack, the instructions of each
+handler, and the cycles between two kicks of the watchdog.
 
     python firmware/bounds.py [build/firmware/64k/mcp.elf]
 
-Read from the machine code, so that whatever the compiler did is in them. The stack of a function is
-the deepest that its instructions take it, or that and a callee's; instructions are those of its
-longest path, where each loop is run as often as LOOPS says at most. Refused: recursion, jumps and
-calls whose targets are not known, a loop that LOOPS does not know, and what else moves the stack
-pointer than the addition of a constant.
+The bounds come from the machine code, so they include all work of the compiler. The stack of a
+function is the depth of its own instructions, plus a callee's where it calls one. Instructions are
+those of the longest path, with each loop at its maximum count in LOOPS. These are refused:
+recursion, jumps and calls with unknown targets, a loop that LOOPS does not have, and any change of
+the stack pointer other than the addition of a constant.
 
-The watchdog hears of the functions of ALIVE, which are called as often as a counter or a mask
-allows, even where a list leads round for ever. `silence` is the longest way from one such write to
-the next, in cycles: see CYCLES.
+The functions of ALIVE kick the watchdog. A counter or a mask bounds their calls, even if a list has
+become a circle. `silence` is the longest path from one kick to the next, in cycles: see CYCLES.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -53,7 +52,7 @@ BRANCHES = {
 
 ENDS = {"ret", "mret", "ebreak"}
 
-# The event loop, whose turns are counted one by one, and what its turns run.
+# The event loop, whose turns are counted one by one, and the functions that it calls.
 LOOP = "loop"
 HANDLERS = (
     "command_handler",
@@ -74,17 +73,16 @@ HANDLERS = (
 )
 
 
-# Those that not every image has: that of 64 KiB of SRAM has no restart.c.
+# Functions that an image may lack. Today all images have them.
 OPTIONAL = {"restart_step"}
 
-# What bounds the loops of each source function: how often all ways back to their heads are taken in
-# a call of it at most, and the way in.
-# MCP_PUTS, MCP_BATCH; WAITING of queue.c; REFUSALS of flow.c
+# Bounds of the loops of each source function: the largest number of passes over their heads in one
+# call, the first pass included. MCP_PUTS, MCP_BATCH; WAITING of queue.c; REFUSALS of flow.c
 PUTS, BATCH, POSTS, REFUSALS = 16, 8, 64, 48
-# and at most as many wait in a line or lie on a flow,
+# at most as many wait in a line or lie on a flow,
 COMMANDS = C.ENDPOINTS * C.SLOTS
 FLOWS = C.LANES * C.NODES
-IN_FLOW = COMMANDS + C.SLOTS  # with the answers to what lies in the inbox
+IN_FLOW = COMMANDS + C.SLOTS  # and the answers to requests in the inbox
 
 LOOPS = {
     ("admin.c", "admin_boot"): C.REGIONS,
@@ -151,18 +149,18 @@ STRAIGHT = {
     ("registers.h", "bus_write"),
 }
 
-# How often all that a handler calls does this in one call of it, however it comes to it: each flow
-# can be claimed once, for it is armed again only when a put of this program has ended on it; of
-# refusals the gateware's queues hold 32.
+# Largest number of calls of each of these in one call of a handler, over all its paths. Each flow
+# can be claimed once, because it is armed again only when a put of this program has ended on it.
+# The gateware's queues hold 32 refusals.
 AT_MOST = {"fast_take": FLOWS, "refusal": REFUSALS}
 
 
 # Source functions that write WATCHDOG.
 ALIVE = {"mcp_boot", "mcp_alive", "loop"}
 
-# Cycles of an instruction at most, without what its fetch takes, as
+# Largest number of cycles of an instruction, without its fetch, as
 # tests/gateware/mcp/test_cycles.py finds them. A load may miss the data cache, which costs a line
-# of 8 words; registers and slots take less. A branch may be mispredicted, a result be waited for.
+# of 8 words; registers and slots take less. A branch may be mispredicted, and a result may be late.
 LINE = 20
 CYCLES = {"load": LINE, "store": 4, "jump": 4, "multiply": 4, "divide": 40, "csr": 4, "other": 2}
 KINDS = {
@@ -173,20 +171,20 @@ KINDS = {
     **dict.fromkeys(("div", "divu", "rem", "remu"), "divide"),
     **dict.fromkeys(("csrr", "csrw", "rdcycle", "rdinstret", "fence.i", ".insn"), "csr"),
 }
-# of the instruction cache, which has a place for each line: each is fetched once, for behind
-# `fence.i` one is alive
+# of the instruction cache, which has a place for each line. Each line is fetched once, because the
+# watchdog is kicked after `fence.i`
 LINE_BYTES = 32
 
 
 class Ways:
-    """The longest of a set of ways through code, in cycles; no way of a kind is -inf.
+    """The longest of a set of paths through code, in cycles; -inf if there is no path of a kind.
 
     Attributes
     ----------
     through : without a write of WATCHDOG
-    before  : to the first one
-    behind  : from the last one
-    between : from one to the next
+    before  : from the start to the first write
+    behind  : from the last write to the end
+    between : from one write to the next
     """
 
     NONE = float("-inf")
@@ -195,7 +193,7 @@ class Ways:
         self.through, self.before, self.behind, self.between = through, before, behind, between
 
     def __add__(self, other):
-        """The one, then the other."""
+        """One path, then the other."""
         return Ways(
             self.through + other.through,
             max(self.before, self.through + other.before),
@@ -204,15 +202,15 @@ class Ways:
         )
 
     def __or__(self, other):
-        """Either."""
+        """Either of two paths."""
         return Ways(*map(max, self.parts, other.parts))
 
     def __and__(self, other):
-        """Both say this of the same ways."""
+        """The smaller bounds, if both hold for the same paths."""
         return Ways(*map(min, self.parts, other.parts))
 
     def __mul__(self, n):
-        """From one time to n times."""
+        """From one to n passes."""
         quiet = max(self.through, 0)
         again = self.behind + max(n - 2, 0) * quiet + self.before if n > 1 else self.NONE
         return Ways(
@@ -235,7 +233,7 @@ EMPTY = Ways(0)
 
 
 class Unbounded(Exception):
-    """Why there is no bound."""
+    """The reason why there is no bound."""
 
 
 class Image:
@@ -244,7 +242,7 @@ class Image:
     Attributes
     ----------
     code     : dict address -> (mnemonic, operands)
-    symbols  : dict name -> address; functions, and what the linker script names
+    symbols  : dict name -> address; functions, and the linker script's symbols
     starts   : dict address -> name of the function that begins there
     """
 
@@ -285,7 +283,7 @@ class Image:
         return struct.unpack(f"<{len(content) // 4}I", content[: len(content) // 4 * 4])
 
     def inlined(self, addresses):
-        """For each address the source functions that it is of, the innermost first."""
+        """The source functions of each address, the innermost first."""
         out = subprocess.run(
             [
                 TOOLS + "addr2line",
@@ -314,8 +312,8 @@ class Image:
         return found
 
     def table(self, address):
-        """Targets of `jr`, which gcc makes of a switch: `li`, `bltu` to the default, base (near
-        `gp` or 0 one instruction), sum, `lw`, `jr`.
+        """Targets of `jr` in gcc's code for a switch: `li`, `bltu` to the default, base (near `gp`
+        or 0 one instruction), sum, `lw`, `jr`.
         """
         register, values, limit, base = self.code[address][1][0], {}, None, None
         for at in range(address - 4 * 20, address, 4):
@@ -349,13 +347,13 @@ class Image:
         return targets
 
     def step(self, address, begin):
-        """(addresses that follow, function that is called or None) of an instruction of the
-        function that begins at `begin`.
+        """(following addresses, called function or None) of an instruction of the function that
+        begins at `begin`.
 
-        A jump to the start of another function is a call of it behind which this one returns, one
-        to the start of this one is a loop. Where a way goes into another function otherwise, what
-        it finds there is of both. `ebreak` is what the compiler puts where nothing can come;
-        start.S's trap, without a stack, does not return from it.
+        A jump to the start of another function is a tail call. A jump to the start of this
+        function is a loop. If a path enters another function at another place, the code there
+        belongs to both. The compiler puts `ebreak` at unreachable places. start.S's trap, without a
+        stack, does not return from it.
         """
         mnemonic, operands = self.code[address]
         after = address + 4
@@ -378,19 +376,19 @@ class Image:
 
 
 class Function:
-    """What is known of the function at `start`.
+    """Graph of the function at `start`.
 
     Attributes
     ----------
-    edges : dict address -> set of those that follow
+    edges : dict address -> set of the following addresses
     calls : dict address -> address of the function that is called there
-    depth : dict address -> bytes of stack in use behind it
+    depth : dict address -> bytes of stack in use after it
     ends  : whether it returns
     """
 
     def __init__(self, image, start, returns):
-        """`returns`: of the start of another function, whether that one does. Nothing follows a
-        call of one that does not.
+        """`returns`: function from the start of another function to whether it returns. No address
+        follows a call of a function that does not return.
         """
         self.start, self.edges, self.calls, self.depth, self.ends = start, {}, {}, {}, False
         todo = [(start, 0)]
@@ -446,13 +444,13 @@ class Bounds:
         return self.functions[start]
 
     def _returns(self, start):
-        """Of one that is being read it is not known yet: that is recursion, which `stack`
-        refuses.
+        """Whether a function returns. It is not known while the function is being read; that is
+        recursion, which `stack` refuses.
         """
         return start in self.reading or self.function(start).ends
 
     def stack(self, start, above=()):
-        """Bytes of stack that a function needs, with all that it calls."""
+        """Bytes of stack of a function with its callees."""
         if start in above:
             raise Unbounded(" calls ".join(self.image.starts[a] for a in (*above, start)))
         if start not in self.stacks:
@@ -468,7 +466,7 @@ class Bounds:
         return self.stacks[start]
 
     def way(self, start):
-        """The functions on the way to the deepest place, with what each takes."""
+        """The functions on the path to the deepest place, with the stack of each."""
         function, deepest = self.function(start), self.stack(start)
         for at, called in function.calls.items():
             if function.depth[at] + self.stack(called) == deepest:
@@ -478,13 +476,13 @@ class Bounds:
     # Instructions ---------------------------------------------------------------------------------
 
     def handler(self, start):
-        """Instructions of a call of a handler at most, with those of AT_MOST. `stack` has found
-        that there is no recursion.
+        """Bound of the instructions in one call of a handler, with those of AT_MOST. `stack` has
+        found that there is no recursion.
         """
         return self.cost(start) + self._rest(self._reached(start))
 
     def _reached(self, start, known=()):
-        """The functions that this one calls, and those that they call."""
+        """The direct and indirect callees of a function."""
         found = set(known) | {start}
         for called in set(self.function(start).calls.values()) - found:
             found |= self._reached(called, found)
@@ -498,16 +496,16 @@ class Bounds:
         )
 
     def cost(self, start):
-        """Instructions of a function at most, without those of AT_MOST that it calls."""
+        """Bound of the instructions of a function, without its callees in AT_MOST."""
         if start not in self.costs:
             function = self.function(start)
             self.costs[start] = self._longest(function, function.edges, start)
         return self.costs[start]
 
     def _longest(self, function, edges, entry, within=()):
-        """Of the ways through a graph that begin at `entry`."""
+        """Bound over the paths through a graph that begin at `entry`."""
         best, where = {}, {}
-        groups = [set(part) for part in components(edges)]  # those that follow come first
+        groups = [set(part) for part in components(edges)]  # followers come first
         for number, group in enumerate(groups):
             where |= dict.fromkeys(group, number)
         for number, group in enumerate(groups):
@@ -528,11 +526,11 @@ class Bounds:
         )
 
     def _loop(self, function, edges, group, entry, within):
-        """Without the ways back to a head of it, what is in a loop is a graph with fewer loops.
+        """Without the edges back to its head, the content of a loop is a graph with fewer loops.
 
-        A compiler may let a loop begin in its middle: then it has several heads, and the first time
-        round is not counted. It may make several loops of one: all of them together go round as
-        often as that one.
+        A compiler may let a loop begin in its middle. Then it has several heads, and the first pass
+        is not counted. It may split one loop into several; then all of them together have the
+        number of passes of that one.
         """
         heads = {n for a in edges.keys() - group for n in edges[a] if n in group} | (
             {entry} & group
@@ -550,7 +548,7 @@ class Bounds:
         return min(costs)
 
     def _place(self, latches):
-        """The loop is of the innermost source function that all ways back are of."""
+        """The loop belongs to the innermost source function that has all edges back."""
         of = self.image.inlined(latches)
         for place in of[latches[0]]:
             if place not in STRAIGHT and all(place in of[latch] for latch in latches):
@@ -575,15 +573,15 @@ class Bounds:
         }
 
     def ways(self, start):
-        """Through a function."""
+        """Bounds of the paths through a function."""
         if start not in self.through:
             function = self.function(start)
             self.through[start] = self._ways(function, function.edges, start)
         return self.through[start]
 
     def _ways(self, function, edges, entry, within=(), stops=()):
-        """Of those through a graph that begin at `entry` and end where nothing follows, or at one
-        of `stops`.
+        """Bounds of the paths through a graph that begin at `entry`, and end where no address
+        follows or at one of `stops`.
         """
         best, where = {}, {}
         groups = [set(part) for part in components(edges)]
@@ -610,7 +608,7 @@ class Bounds:
         return own if called is None else own + self.ways(called)
 
     def _rounds(self, function, edges, group, entry, within):
-        """As `_loop`; a time round may end wherever the loop can be left or begun anew."""
+        """As `_loop`; a pass may end wherever the loop can be left or started again."""
         heads = {n for a in edges.keys() - group for n in edges[a] if n in group} | (
             {entry} & group
         )
@@ -632,9 +630,7 @@ class Bounds:
         return reduce(and_, found)
 
     def silence(self, start):
-        """Cycles of a call of a function in which the watchdog hears nothing, each line of the
-        image being fetched once.
-        """
+        """Cycles without a kick in a call of a function, with one fetch of each line."""
         return self.ways(start).longest + self.fetches
 
     @property
@@ -642,7 +638,7 @@ class Bounds:
         return LINE * -(-4 * len(self.image.code) // LINE_BYTES)
 
     def silent_turn(self):
-        """The same of any turn of the event loop, and of what comes before the first one."""
+        """The same for any turn of the event loop, and for the code before the first turn."""
         function = self.function(self.image.symbols[LOOP])
         begins = self.kicks & function.edges.keys()
         edges = {a: set() if a in begins else n for a, n in function.edges.items()}
@@ -653,8 +649,8 @@ class Bounds:
         return max(boot.behind, boot.between, *(ways.longest for ways in turns)) + self.fetches
 
     def turn(self):
-        """Instructions of a turn of the event loop at most: from one of its writes of WATCHDOG to
-        the next.
+        """Bound of the instructions of a turn of the event loop: from one of its writes of WATCHDOG
+        to the next.
         """
         function = self.function(self.image.symbols[LOOP])
         begins = self.kicks & function.edges.keys()
@@ -671,8 +667,7 @@ class Bounds:
 
 def report(path=IMAGE):
     """[(function, stack, instructions, cycles of silence)] of start, event loop and handlers, and
-    (stack in use, stack that
-    there is)."""
+    (stack in use, available stack)."""
     image = Image(path)
     bounds = Bounds(image)
     stack = bounds.stack(image.symbols["main"])

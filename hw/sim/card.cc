@@ -16,7 +16,7 @@
 #include "evaluator.h"
 #include "flash/flash.h"
 
-/* Verilator's runtime wants it when time comes from nowhere else. */
+/* Verilator's runtime calls it for the time, because no other source is set. */
 double sc_time_stamp() { return 0; }
 
 namespace dibber {
@@ -36,8 +36,7 @@ public:
 
     ~Card() override
     {
-        /* What is taken apart is looked for in the context of the thread, which may be that of a
-         * card that is gone. */
+        /* Destructors look in the thread's context, which may be that of a destroyed card. */
         Verilated::threadContextp(&context_);
         model_.final();
 #ifdef DIBBER_COUNTED

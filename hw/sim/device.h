@@ -1,4 +1,4 @@
-/* What the simulator needs of a card, Verilated or written in C++: its pins, cycle by cycle. */
+/* Interface of a card, Verilated or written in C++: its pins, cycle by cycle. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -15,8 +15,8 @@
 
 namespace dibber {
 
-/* A beat of a TLP as LitePCIe's PHYs give it: DW 0 in dat[0], payload DWs in the device's
- * endianness. `be` has a bit a byte; a DW is there as a whole or not at all. */
+/* A beat of a TLP as in LitePCIe's PHYs: DW 0 in dat[0], payload DWs in the device's endianness.
+ * `be` has a bit for each byte; a DW is whole or absent. */
 struct Beat {
     bool valid = false, first = false, last = false;
     uint16_t be = 0;
@@ -47,7 +47,7 @@ struct Outputs {
     bool pcie_rx_ready = false;
     Beat pcie_tx; /* card to host */
     Symbols serial_tx;
-    bool serial_loopback = false; /* the transceiver hears itself */
+    bool serial_loopback = false; /* the transceiver is in loopback */
     bool jtag_tdo = false;
 };
 
@@ -62,7 +62,7 @@ public:
     /* Whether payload DWs are byte-swapped in the stream, as the 7-series PHY does ("big"). */
     virtual bool big_endian() const = 0;
 
-    /* Make `out` what the device drives before the clock edge, given `in`. */
+    /* Set `out` to the device's outputs before the clock edge, for the inputs `in`. */
     virtual void settle(const Inputs& in, Outputs& out) = 0;
 
     /* The rising edge. `in` has not changed since settle(). */
@@ -71,7 +71,7 @@ public:
     /* Bytes of the control program's SRAM that preload() can write; 0: it cannot. */
     virtual size_t sram_bytes() const { return 0; }
 
-    /* Put `image` at the begin of the SRAM, between clock() and settle() at the end of a reset. */
+    /* Put `image` at the start of the SRAM, between clock() and settle() at the end of a reset. */
     virtual void preload(const std::vector<uint8_t>&) {}
 };
 
@@ -80,7 +80,7 @@ public:
 std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile,
                                     uint64_t seed);
 
-/* The device that is used when the command line names none. */
+/* The device that is used if the command line names none. */
 extern const char* const default_device;
 
 } // namespace dibber

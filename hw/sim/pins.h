@@ -1,8 +1,8 @@
-/* Recorded pins: what a card was given and what it drove, in each cycle. `dibber-sim --record`
- * writes a file for each card, dibber-replay reads it.
+/* Recorded pins: a card's inputs and outputs in each cycle. `dibber-sim --record` writes a file for
+ * each card, dibber-replay reads it.
  *
- * A file is a PinsHead and then a PinsCycle for each cycle, as they lie in memory: a file is for
- * programs of one build of the simulator, and is refused by others where sizes differ.
+ * A file is a PinsHead and then a PinsCycle for each cycle, as they lie in memory. A file is only
+ * for programs of one build of the simulator. Others refuse it if sizes differ.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -25,7 +25,7 @@ struct PinsHead {
 };
 
 struct PinsCycle {
-    uint32_t powered; /* how often the card has lost its power before this cycle */
+    uint32_t powered; /* number of times that the card lost its power before this cycle */
     Inputs in;
     Outputs out;
 };
@@ -52,8 +52,8 @@ public:
     unsigned card() const { return head_.card; }
     uint64_t seed() const { return head_.seed; }
 
-    /* The next cycle; false at the end of the file. Throws std::runtime_error when it ends within
-     * a cycle. */
+    /* The next cycle; false at the end of the file. Throws std::runtime_error if the file ends
+     * within a cycle. */
     bool read(PinsCycle& cycle);
 
 private:
@@ -62,7 +62,7 @@ private:
     PinsHead head_;
 };
 
-/* The name of the first output that is not the same, or nullptr. */
+/* The name of the first output that differs, or nullptr. */
 const char* difference(const Outputs& one, const Outputs& other);
 
 } // namespace dibber

@@ -17,7 +17,7 @@ namespace dibber {
 
 namespace {
 
-/* One table of the file: every key asked for must be there, and nothing else. */
+/* One table of the file: it must have every requested key, and no other. */
 class Reader {
 public:
     Reader(std::string file, const toml::table& root) : file_(std::move(file)), root_(root) {}
@@ -89,7 +89,7 @@ public:
         return value;
     }
 
-    /* What nobody asked for is a mistake of the writer. */
+    /* A key that was not requested is a mistake of the writer. */
     void refuse_unknown() const
     {
         for (auto&& [table, node] : root_) {
@@ -182,7 +182,7 @@ Time Profile::cpu_time(uint32_t call, uint32_t count) const
     return never;
 }
 
-/* As dibber_cli/bench/cpu.py has it for contiguous bytes that begin with a line. */
+/* As in dibber_cli/bench/cpu.py, for contiguous bytes that begin with a line. */
 Time Profile::copy_time(uint32_t bytes) const
 {
     if (bytes == 0)

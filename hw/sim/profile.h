@@ -1,5 +1,5 @@
-/* A machine and its link, as read from a profile: the files of hw/sim/profiles say what each value
- * means. */
+/* A machine and its link, as read from a profile. The files of hw/sim/profiles explain each value.
+ */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -18,7 +18,7 @@ struct ProfileError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/* How a read is cut into completions. */
+/* The way in which a read is cut into completions. */
 enum class CompletionSplit {
     boundary, /* at every read completion boundary: 64-byte completions */
     maximum,  /* as few as the maximum payload allows */
@@ -82,7 +82,7 @@ struct Profile {
         double mailbox_empty_ns;
     } cpu;
 
-    /* What a copy costs the CPU: a line loaded or stored behind its neighbour, and the first one of
+    /* Cost of a copy on the CPU: a line loaded or stored after its neighbour, and the first line of
      * each side. */
     struct Copy {
         double element_ns;
@@ -110,7 +110,7 @@ struct Profile {
      * call. */
     Time cpu_time(uint32_t call, uint32_t count) const;
 
-    /* Called by read_profile: checks what one value cannot say alone. */
+    /* Called by read_profile: checks combinations of values. */
     void finish();
 
 private:

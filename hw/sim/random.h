@@ -36,7 +36,7 @@ public:
         return uint64_t((static_cast<unsigned __int128>(bits()) * n) >> 64);
     }
 
-    /* How many trials fail before the first that succeeds, each with `probability` (0 < p < 1). */
+    /* Number of failed trials before the first success, each with `probability` (0 < p < 1). */
     uint64_t failures(double probability)
     {
         double uniform = double((bits() >> 11) + 1) * 0x1p-53; /* (0, 1] */

@@ -1,9 +1,9 @@
 /* dibber-replay PROFILE PINS [FROM [TO]]: give recorded pins to a card, compare its outputs in each
  * cycle with the recorded ones, and print a line of JSON:
  *
- *     {"cycles": …, "cpu_seconds": …}    of the cycles FROM to before TO alone
+ *     {"cycles": …, "cpu_seconds": …}    only of the cycles from FROM to before TO
  *
- * The first output that differs ends it with code 1 and a sentence.
+ * At the first different output it ends with code 1 and a sentence.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -21,7 +21,7 @@ using namespace dibber;
 
 namespace {
 
-constexpr size_t batch = 1000; /* cycles between two looks at the time */
+constexpr size_t batch = 1000; /* cycles between two reads of the time */
 
 double cpu_seconds()
 {

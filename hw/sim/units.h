@@ -1,4 +1,4 @@
-/* Simulated time, and how the rest of the simulator names it. */
+/* Simulated time, and its names in the rest of the simulator. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 

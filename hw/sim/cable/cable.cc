@@ -121,7 +121,8 @@ void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
     sent_.push_back(arrival);
 }
 
-/* A word that does not go: so many are `noisy`, and with the next the other end sees no signal. */
+/* A word that is not sent: so many are `noisy`, and from the next on the other end sees no signal.
+ */
 void Cable::fall_silent(Time start, unsigned noisy)
 {
     if (cut_words_ > noisy)
@@ -132,8 +133,7 @@ void Cable::fall_silent(Time start, unsigned noisy)
     cut_words_++;
 }
 
-/* The first of those that are on: faults of one direction do not overlap in any way that has a
- * meaning. */
+/* The first active fault. Overlapping faults of one direction have no meaning. */
 const CableFault* Cable::fault_at(Time now)
 {
     while (next_fault_ < faults_.size() && faults_[next_fault_].until <= now)
@@ -163,7 +163,7 @@ Cable::Arrival Cable::carry(Symbols symbols, const CableFault* fault)
         plain &= code_.exists(characters[i]);
     }
     if (plain) {
-        /* Encoder and decoder agree and no error falls here: the word arrives as it is. */
+        /* Encoder and decoder agree and no error hits the word: it arrives unchanged. */
         for (unsigned character : characters)
             tx_disparity_ ^= code_.turns(character);
         rx_disparity_ = tx_disparity_;
@@ -216,7 +216,7 @@ void Cable::meet(bool received)
     sent_.clear();
 }
 
-/* The next word of `arriving`, if it is there by now. */
+/* The next word of `arriving`, if it has come. */
 bool Cable::deliver(std::deque<Arrival>& arriving, Inputs& in, Time now)
 {
     in.serial_rx_valid = false;

@@ -4,8 +4,8 @@
  * receiver, and the other end sees no signal.
  *
  * Every symbol is 10 bits of 8b/10b. Bit errors, drawn from a seed, hit those bits, and the
- * receiver sees what a decoder makes of them. Faults come and go at stated times. What arrives is
- * computed in the sender's thread; the receiver's thread gets it at the next meeting.
+ * receiver gets the decoder's output. Faults come and go at stated times. The sender's thread
+ * computes the arriving words, and the receiver's thread gets them at the next meeting.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -22,7 +22,7 @@
 
 namespace dibber {
 
-/* What can be wrong with a cable from `from` until `until`. */
+/* A fault of a cable from `from` until `until`. */
 struct CableFault {
     enum Kind {
         unplugged, /* a little noise, then no signal */
@@ -30,7 +30,7 @@ struct CableFault {
         stop,      /* flow words say STOP for all channels */
         inverted,  /* the pair's two wires are exchanged */
         rate,      /* the other end has another rate: random bits */
-        foreign,   /* good symbols of somebody who never sends a comma */
+        foreign,   /* good symbols of a sender that never sends a comma */
         loopback,  /* each end's transmit pair is on its own receive pair; for the whole run */
     };
 
@@ -62,7 +62,7 @@ public:
     /* Sender in loopback, each cycle: what it receives. */
     void drive_loopback(Inputs& in, Time now);
 
-    /* Between cycles: hand over what was sent. Without a receiver at the far end it is lost. */
+    /* Between cycles: hand over the sent words. Without a receiver at the far end they are lost. */
     void meet(bool received);
 
     const CableStatistics& statistics() const { return statistics_; }

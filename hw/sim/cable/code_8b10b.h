@@ -33,7 +33,7 @@ public:
     }
 
     /* A symbol of the other disparity decodes, with an error; anything else is a code error.
-     * Afterwards `disparity` follows the symbol that came. */
+     * Afterwards `disparity` follows the received symbol. */
     Decoded decode(uint16_t symbol, bool& disparity) const;
 
     /* Whether a character (K flag in bit 8) exists, and whether it turns the disparity. */

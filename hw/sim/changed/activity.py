@@ -1,13 +1,13 @@
-"""How busy the parts of a card are, by the names of their variables.
+"""Activity of the parts of a card, by the names of their variables.
 
-`activity.txt` beside this file was measured (`measure.py`) in three runs: nothing to do, a ping-pong
-of 8 bytes, and both cards putting strided blocks. It decides only which units share a chunk and
-which chunks run without a test. A name that it does not know, and an old file, cost speed, and never
-change what is computed.
+`activity.txt` beside this file was measured (`measure.py`) in three runs: nothing to do, a
+ping-pong of 8 bytes, and both cards putting strided blocks. It decides only which units share a
+chunk and which chunks run without a test. An unknown name, or an old file, costs speed, but never
+changes the result.
 
 A line is a prefix and a level for each run, as `packet_crc_ 033`. A prefix ends where a word of a
-name ends; the longest prefix of a name counts. So a new signal of a block is taken for as busy as
-its block. Levels are shares of the cycles in which an input of the unit changed:
+name ends; the longest prefix of a name counts. So a new signal of a block counts as
+busy as its block. Levels are shares of the cycles in which an input of the unit changed:
 
     0  below 2 %      1  below 20 %      2  below 50 %      3  50 % and more
 """
@@ -22,7 +22,7 @@ FILE = pathlib.Path(__file__).with_name("activity.txt")
 RUNS = ("idle", "ping", "strided")
 BOUNDS = (0.02, 0.2, 0.5)
 
-# What Verilator puts before the name that a variable has in Verilog.
+# Verilator's prefixes of a variable's name in Verilog.
 VERILATOR = re.compile(r"(?:__PVT__|__Vdly__|__VdlySet__|__VdlyVal__|__VdlyDim\d__|i\d+\.|L\d+_)")
 
 
@@ -39,7 +39,7 @@ def levels_of(shares):
 
 
 def words(text):
-    """A name's words, each with what divides it from the next."""
+    """A name's words, each with its separator from the next."""
     return re.findall(r"[^_]*_+|[^_]+$", text)
 
 
@@ -56,7 +56,7 @@ class Levels:
             node[None] = levels
 
     def of_name(self, text):
-        """Levels of a name in Verilog; None when no prefix of it is known."""
+        """Levels of a name in Verilog; None if no prefix of it is known."""
         node, found = self.root, self.root.get(None)
         for word in words(text):
             node = node.get(word)
@@ -66,7 +66,7 @@ class Levels:
         return found
 
     def of_unit(self, unit):
-        """Levels of a unit: the busiest of its names. None when it has no name that is known."""
+        """Levels of a unit: those of its busiest name. None if it has no known name."""
         known = {self.of_name(text) for text in map(name, unit.writes) if text}
         known.discard(None)
         return busiest(known) if known else None
@@ -79,7 +79,7 @@ def busiest(levels):
 
 @functools.cache
 def read():
-    """The Levels of the measured file; none when it is not there."""
+    """The Levels of the measured file; none if it does not exist."""
     if not FILE.exists():
         return Levels()
     lines = FILE.read_text().splitlines()
@@ -90,7 +90,7 @@ def read():
 
 
 def lines(measured):
-    """The fewest lines that give each name its levels.
+    """The smallest set of lines that gives each name its levels.
 
     measured : name → levels
     """

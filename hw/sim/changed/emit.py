@@ -8,7 +8,7 @@ import re
 from changed import activity, statements
 from changed.statements import Assignment, Condition
 
-FILES = 16  # of chunks: what is compiled beside each other
+FILES = 16  # of chunks, which are compiled in parallel
 WORD = 64  # bits of a word of the bitmap
 
 HEAD = """/* Written by hw/sim/changed: only what changed is computed. */
@@ -17,7 +17,7 @@ HEAD = """/* Written by hw/sim/changed: only what changed is computed. */
 
 
 class Writer:
-    """All that is known while the files are written.
+    """State while the files are written.
 
     Attributes
     ----------
@@ -49,7 +49,8 @@ class Writer:
             if number in self.bits:
                 for variable in needed:
                     found[variable].add(number)
-        # What two phases write: each has to write it again after the other has changed it.
+        # Variables that two phases write: each must write them again after the other has changed
+        # them.
         for number, written in enumerate(self.writes):
             for variable in written:
                 writers[variable].add(number)
@@ -82,14 +83,14 @@ class Writer:
         )
 
     def difference(self, old, variable):
-        """Expression that is not 0 when a variable is not what it was."""
+        """Expression that is not 0 if a variable has changed."""
         words = self.card.words(variable)
         if words:
             return " | ".join(f"({old}[{n}] ^ {variable}[{n}])" for n in range(words))
         return f"({old} ^ {variable})"
 
     def statement(self, statement, depth=1):
-        """A statement. A write of an array's element is taken for a change."""
+        """A statement. A write of an array's element counts as a change."""
         indent = "    " * depth
         if isinstance(statement, Assignment):
             text = f"{indent}{statement.text};\n"
@@ -283,7 +284,7 @@ void Evaluator::settle()
 
 
 def joined(found):
-    """Statements with conditions of the same text joined, where nothing stands in the way."""
+    """Statements, with conditions of the same text joined where the order allows."""
     result = []  # [statement, reads, writes]
     for statement in found:
         read, written = statements.reads(statement), statements.writes(statement)
@@ -314,7 +315,7 @@ def joined(found):
 
 
 def write(card, chunks, output, counted):
-    """Write all files into the folder `output`, which has no others."""
+    """Write all files into the empty folder `output`."""
     output.mkdir(parents=True, exist_ok=True)
     writer = Writer(card, chunks, counted)
     (output / "evaluator.h").write_text(writer.header())

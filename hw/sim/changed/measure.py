@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure how busy each part of a card is, and write activity.txt.
+"""Measure the activity of each part of a card, and write activity.txt.
 
     python hw/sim/changed/measure.py [--profile gen2x4]
 
-Pins are recorded in the runs of `dibber sim --speed` and replayed in a card that counts in how many
-cycles each unit of its logic has something to do. Make firmware, library and simulator first; it
-takes some minutes. The file is committed: to make it in each build would take a second build of the
-card and these runs. It has names, so that it serves a changed gateware as well; an old one costs
-some speed. Measure again when `dibber sim --speed` became slower and the gateware has new blocks.
+Pins are recorded in the runs of `dibber sim --speed`. A card replays them and counts the cycles in
+which each unit of its logic has work. Make firmware, library and simulator first; it takes some
+minutes. The file is committed, because making it in each build would take a second build of the
+card and these runs. It has names, so it also serves a changed gateware; an old file costs some
+speed. Measure again when `dibber sim --speed` became slower and the gateware has new blocks.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -32,15 +32,15 @@ HEAD = """# How busy the units of a card are: prefix of their names, level in ea
 
 
 def counts(program, machine, pins, cycles):
-    """How often each unit had something to do in the first cycles of a recording."""
+    """The number of first cycles of a recording in which each unit had work."""
     command = [str(program), machine.path, str(pins), "0", str(cycles)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    # A line of JSON ends it, after the card is gone.
+    # It ends with a line of JSON, after the card was destroyed.
     return [int(line) for line in output.splitlines() if line[0] != "{"]
 
 
 def shares(program, machine, seed):
-    """For each unit its share of cycles in which it had something to do, in each run."""
+    """For each unit its share of cycles with work, in each run."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         pins = pathlib.Path(folder) / "card0.pins"

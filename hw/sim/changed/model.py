@@ -1,8 +1,8 @@
-"""What Verilator wrote of a card: its variables, and the statements of each phase.
+"""Verilator's output for a card: its variables, and the statements of each phase.
 
 Verilator 5 evaluates inputs in the region `ico` and a clock edge in the region `nba`. Each has a
-function that calls others; each class is a module with one instance. The rest of Verilator's code,
-which decides whether there was an edge, is not needed here: the simulator knows that.
+function that calls others; each class is a module with one instance. The rest of Verilator's code
+decides whether there was an edge. It is not needed, because the simulator knows that.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -135,7 +135,7 @@ class _Reader:
         )
         if not whole:
             raise UnknownForm(f"{name} is not one condition over all that the region does")
-        # A list of texts, and between them the names of the functions that are called there.
+        # A list of texts, with the names of the called functions between them.
         pieces = re.split(r"(\w+)\(\(?(?:vlSelf|&vlSymsp->TOP\w*)\)?\);", whole[1])
         names = self._local_names(head)
         texts = [self._parsed(name, self._renamed(text, names)) for text in pieces[::2]]
@@ -183,8 +183,8 @@ class _Reader:
     def _zeroed(self, function, head, found, names):
         """Assignments of 0 that come before the statements of a function.
 
-        Verilator sets scalar locals to 0 first. That matters only for those that are not surely
-        written before they are read. Wide temporaries are written word by word before their use.
+        Verilator first sets scalar locals to 0. That matters only for locals that may be read
+        before they are written. Wide temporaries are written word by word before their use.
         """
         needed = statements.needs(found, self._words, set())
         result = []

@@ -1,10 +1,10 @@
-"""Chunks: units that run or are left out together, in an order that their data allow.
+"""Chunks: units that run or are skipped together, in an order that their data allow.
 
 Units of a chunk should have work in the same cycles. Units that nearly always have work in each of
 the measured runs make the straight line; their chunks are as large as the order allows. Units that
-work now and then are together with those of the same levels, in chunks of some 40 operations.
-Units that hardly ever work are together with their block, in larger chunks: to test a bit costs more
-than what they do.
+sometimes work are together with those of the same levels, in chunks of some 40 operations. Units
+that rarely work are together with their block, in larger chunks, because testing a bit costs more
+than their work.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -45,7 +45,7 @@ class Chunk(typing.NamedTuple):
 
 
 class Group(typing.NamedTuple):
-    """What units of a chunk have in common."""
+    """Common properties of the units of a chunk."""
 
     straight: bool
     levels: str
@@ -54,8 +54,8 @@ class Group(typing.NamedTuple):
 
 
 def _levels(units, levels):
-    """Levels of each unit. One without a known name is as busy as what reads its results, or else
-    as the unit whose results it reads.
+    """Levels of each unit. A unit without a known name is as busy as the reader of its results, or
+    else as the unit whose results it reads.
     """
     found = [levels.of_unit(unit) for unit in units]
     for number in reversed(range(len(units))):
@@ -99,7 +99,7 @@ def chunks(units, levels, single=False):
     for unit in units:
         for later in unit.successors:
             waits_for[later] += 1
-    ready = collections.defaultdict(list)  # group → heap of units that wait for nothing
+    ready = collections.defaultdict(list)  # group → heap of units that are ready
     ready_weight = collections.Counter()
 
     def make_ready(number):

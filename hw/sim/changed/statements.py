@@ -1,4 +1,4 @@
-"""Statements of Verilator's C++: assignments and conditions, and nothing else.
+"""Statements of Verilator's C++: only assignments and conditions.
 
 Text is first brought into one form: single spaces, and each variable as `iN.name` (member of
 instance N) or `LN_name` (local of function N).
@@ -11,7 +11,7 @@ import typing
 
 
 class UnknownForm(Exception):
-    """Verilator wrote C++ that this step does not know. The message is one sentence."""
+    """Verilator wrote an unknown form of C++. The message is one sentence."""
 
 
 # A member of an instance, or a local.
@@ -52,7 +52,7 @@ class Condition(typing.NamedTuple):
 
 
 def variables(expression):
-    """Variables of an expression. Raises UnknownForm when it might do more than read."""
+    """Variables of an expression. Raises UnknownForm if the expression might do more than read."""
     end = EXPRESSION.match(expression).end()
     if end < len(expression) or "++" in expression or "--" in expression:
         raise UnknownForm(
@@ -93,8 +93,8 @@ def _spaces(text, at):
 
 
 def _block(text, at, inside=True):
-    """Statements from `at` to the brace that closes, or, not `inside` braces, to the end of the
-    text; and where that is.
+    """Statements from `at` to the closing brace, or (if not `inside` braces) to the end of the
+    text; and the position of that end.
     """
     statements = []
     while True:
@@ -183,11 +183,11 @@ def weight(statement):
 
 
 def needs(statements, words, written):
-    """Variables whose value from before the statements may be read by them.
+    """Variables whose old value the statements may read.
 
     words   : function, variable → number of words of a wide one, else 0
-    written : set of what has surely been written, updated here: variables, and (variable, index)
-              for words of wide ones
+    written : set of variables that were certainly written, and of (variable, index) for words of
+              wide ones; updated here
     """
     found = set()
     for statement in statements:

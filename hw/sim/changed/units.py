@@ -1,8 +1,8 @@
-"""Units: the smallest parts of a phase that can run or be left out.
+"""Units: the smallest parts of a phase that can run or be skipped.
 
 All statements of a phase that write the same variable are one unit, and so are statements that need
-one another in a circle. A condition that encloses assignments to several variables is divided first:
-Verilator joins what has the same condition, whatever it is about.
+one another in a circle. A condition around assignments to several variables is divided first,
+because Verilator joins unrelated statements with the same condition.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -30,7 +30,7 @@ class Unit:
 
 
 class Partition:
-    """Which things belong together: a union-find structure."""
+    """Groups of things: a union-find structure."""
 
     def __init__(self, things):
         self.parent = {thing: thing for thing in things}
@@ -58,9 +58,10 @@ def _only(statement, targets):
 
 
 def divide(statement):
-    """Statements that together do what `statement` does, each for variables that need each other."""
+    """Statements that together replace `statement`, each for variables that depend on each other."""
     targets = statements.writes(statement)
-    # If a condition reads what is written inside, its second copy might see another value.
+    # If a condition reads a variable that is written inside, its second copy might see another
+    # value.
     if len(targets) < 2 or targets & statements.condition_reads(statement):
         return [statement]
     groups = Partition(targets)
@@ -108,7 +109,7 @@ def of_phase(phase, whole):
             groups.join(number, writer.setdefault(variable, number))
     order = list(_order(reads, writes))
     for circle in (False, True):
-        # First join what a circle of groups needs, then number what is left.
+        # First join the groups of each circle, then number the remaining groups.
         names = {}
         group_of = [
             names.setdefault(groups.find(number), len(names)) for number in range(len(parts))

@@ -63,7 +63,7 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
             return refuse(EINVAL);
         return wait(p, request, std::move(reply));
     case DIBBER_CLOCK_OP_LEAVE:
-        if (request.count) { /* for good: nobody waits for it */
+        if (request.count) { /* for good: no other waits for it */
             answer(p, reply);
             participants_.erase(found);
             joined_ -= !started_;
@@ -151,7 +151,8 @@ bool Clock::shares_thread() const
     return false;
 }
 
-/* What landed since time last stood cannot be missed: time stood while the program looked. */
+/* Data that landed since time last stood cannot be missed, because time stood while the program
+ * looked. */
 void Clock::wait(Participant& p, const dibber_clock_request& request, Reply reply)
 {
     p.state = State::waits;
@@ -236,8 +237,8 @@ void Clock::end_read(unsigned card, unsigned endpoint)
     }
 }
 
-/* Time stops when the last participant has left. It goes on when all are back, or when a newcomer
- * is there. A thread that has left with one participant is away with all. While a thread waits to
+/* Time stops when the last participant has left. It goes on when all are back, or when a new one
+ * has joined. A thread that has left with one participant is away with all. While a thread waits to
  * come back with one, it cannot bring the others back, so nothing waits for those. */
 bool Clock::stopped() const
 {
@@ -274,7 +275,7 @@ void Clock::disconnect(unsigned card)
         joined_ -= !started_;
     }
     if (participants_.empty() && free_clients_ == 0) {
-        /* The next that come make a run of their own. */
+        /* The next participants start a run of their own. */
         joined_ = 0;
         started_ = expected_ == 0;
         return;

@@ -1,8 +1,8 @@
-/* Who takes part in simulated time, and what each is doing (the interface's CLOCK_REQUEST).
+/* The participants in simulated time, and the state of each (the interface's CLOCK_REQUEST).
  *
  * A participant is an endpoint of a card. It *runs* while its program computes outside the library;
  * time then stands. Else it waits: for memory or a deadline, for a register read, or to come back
- * after leaving. Its own time goes ahead of the host's by what its calls are charged.
+ * after leaving. Its own time is ahead of the host's by the charges of its calls.
  *
  * A thread may have several participants, those of two cards for example. Each request that waits
  * for its answer says which thread makes it, and is made at the latest time at which such a request
@@ -16,7 +16,7 @@
  * thread's cards follow. (Otherwise a program that opens two cards in one thread and drives them in
  * another one would never see time go on.) A card that follows goes back alone when another thread
  * makes a request for it. A card is its participant 0; the others have one thread each (own_clock)
- * and follow nobody.
+ * and do not follow.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -52,8 +52,8 @@ public:
     void free_client(bool comes);
     bool any_free() const { return free_clients_ > 0; }
 
-    /* Participant to whom a register access of `card` at `endpoint` (or, unless that joined, the
-     * first that runs) belongs; empty when none has joined. */
+    /* The participant that owns a register access of `card` at `endpoint`. If that endpoint has not
+     * joined, it is the first participant that runs. Empty if none has joined. */
     std::optional<unsigned> owner(unsigned card, std::optional<unsigned> endpoint) const;
     Time time_of(unsigned card, unsigned endpoint) const;
 
@@ -64,22 +64,22 @@ public:
     /* The card wrote memory, now. */
     void written(unsigned card, uint64_t address, uint64_t bytes);
 
-    /* The next wait that ends by itself, and end it: `now` is then that time. */
+    /* The time of the next wait that ends by itself; and end it, with `now` at that time. */
     Time next_wake() const;
     void wake();
 
-    /* Whether time may go on, and if it may not, which participant holds it: a clause for a person.
+    /* Whether time may go on. If not, the participant that holds it, as text for a person.
      */
     bool may_run() const;
     std::string holder() const;
-    /* Which participants have left while another one waits to come back; empty when none waits. */
+    /* The participants that have left while another one waits to come back; empty if none waits. */
     std::string missing() const;
 
     /* Whether one thread has participants of two cards. Messages of such a thread come by two
      * sockets, and time may go on only after both sockets have been read empty. */
     bool shares_thread() const;
 
-    /* Everybody who took part has gone. */
+    /* All participants have gone. */
     bool finished() const { return seen_ && participants_.empty() && free_clients_ == 0; }
 
     Time run_time() const { return now_ - start_; }
@@ -89,7 +89,7 @@ private:
 
     struct Participant {
         State state = State::runs;
-        uint64_t thread = 0;  /* whose last request it was; 0 is not known */
+        uint64_t thread = 0;  /* thread of its last request; 0: not known */
         bool follows = false; /* `thread` has made no request for it, but for another card */
         Time time = 0;        /* its own */
         Time answered = 0;    /* the same when a request of its thread was answered last */

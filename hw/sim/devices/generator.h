@@ -1,5 +1,5 @@
 /* A bare TLP generator: as many memory writes or reads as the stream takes, and nothing between
- * them. It has no limit of its own, so that what it reaches is what the host model allows. */
+ * them. It has no limit of its own, so its rate is the limit of the host model. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -19,7 +19,8 @@ public:
         unsigned bytes = 8, count = 0, in_flight = 1;
     };
 
-    /* A read: cycles at which its request was taken and its first completion began, and what came.
+    /* A read: the cycles at which its request was taken and its first completion began, and its
+     * data.
      */
     struct Read {
         uint64_t asked = 0, answered = 0, finished = 0;

@@ -76,7 +76,7 @@ void ScratchCard::settle(const Inputs& in, Outputs& out)
 
 void ScratchCard::clock(const Inputs& in)
 {
-    StreamDevice::clock(in); /* first: what is sent below was not yet to be seen at this edge */
+    StreamDevice::clock(in); /* first: words that are sent below are not visible at this edge yet */
     id_ = in.pcie_id;
     if (word_offered_ && in.serial_tx_ready)
         words_.pop_front();

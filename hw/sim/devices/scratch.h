@@ -1,12 +1,15 @@
-/* A card in C++ that stores what is written to its BAR, and speaks when spoken to: for testing the
- * host model, the servers and the clock without a Verilated core.
+/* A card in C++ that stores the data written to its BAR, and acts only on request. It is for tests
+ * of the host model, the servers and the clock without a Verilated core.
  *
- * BAR 0 is memory. A write of 8 bytes or more at `command` makes the card act:
- *     0x80000: u64 bus address, u32 value, u32 delay in cycles: write the value there, after the
- * delay 0x80010: u32 vector: send that vector's MSI-X message, from the table at 0x1000 0x80020:
- * u64 from, u64 to, u32 bytes (up to 64): read and write back 0x80040: u32 value: send it over the
- * cable, as data; the other card writes it to the address in its BAR at 0x80050 Reads at 0x80100
- * are never answered, reads at 0x80108 are refused (unsupported request).
+ * BAR 0 is memory. A write of 8 bytes or more to one of these addresses makes the card act:
+ *
+ *     0x80000: u64 bus address, u32 value, u32 delay: after `delay` cycles write the value there
+ *     0x80010: u32 vector: send that vector's MSI-X message, from the table at 0x1000
+ *     0x80020: u64 from, u64 to, u32 bytes (up to 64): read and write back
+ *     0x80040: u32 value: send it over the cable, as data; the other card writes it to the address
+ *              in its BAR at 0x80050
+ *
+ * Reads at 0x80100 are never answered, reads at 0x80108 are refused (unsupported request).
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

@@ -90,7 +90,7 @@ void Flash::taken()
     answer_ = ignored_ ? 0xff : next();
 }
 
-/* What comes back while the next byte is sent. */
+/* The flash's answer while the next byte is sent. */
 uint8_t Flash::next()
 {
     static constexpr uint8_t jedec[] = {0xef, 0x40}; /* Winbond W25Q */

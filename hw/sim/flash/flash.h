@@ -1,11 +1,11 @@
-/* The flash that a board's FPGA is configured from: a serial NOR flash at its pins, mode 0, as the
- * datasheets of N25Q, W25Q and S25FL have what they share.
+/* The flash that a board's FPGA is configured from: a serial NOR flash at its pins, mode 0, with
+ * the common behaviour in the datasheets of N25Q, W25Q and S25FL.
  *
  * READ (03, 13), RDID (9F), RDSR (05), WREN (06), WRDI (04), PP (02, 12), SE of 64 KiB (D8, DC), of
- * 4 KiB (20, 21). Programming clears bits, and wraps in its page; both it and erasing want the
- * write enable latch, which they clear, and keep the flash busy, when it answers RDSR alone. A real
- * one is busy for a millisecond and a second; this one for thousandths of that, so that the card's
- * cycles are simulated and not the flash's.
+ * 4 KiB (20, 21). Programming clears bits, and wraps in its page. Programming and erasing need the
+ * write enable latch, and clear it. They keep the flash busy; a busy flash answers only RDSR. A
+ * real flash is busy for a millisecond or a second; this one for a thousandth of that, so the
+ * simulation is short.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -27,7 +27,7 @@ public:
     /* `size` in bytes, a power of two. */
     explicit Flash(uint32_t size = 1u << 24);
 
-    /* Levels of a cycle; MISO's from then on. */
+    /* The levels of a cycle; returns MISO's level from then on. */
     bool step(bool cs_n, bool clk, bool mosi)
     {
         if (busy_)
@@ -48,9 +48,10 @@ private:
     unsigned address_bytes() const;
     void erase(uint32_t length);
 
-    std::vector<uint8_t> inverted_; /* erased is 0: the system gives such memory for nothing */
+    std::vector<uint8_t> inverted_; /* inverted: an erased byte is 0, because the system gives
+                                       zeroed memory for nothing */
     bool cs_n_ = true, clk_ = false, miso_ = true;
-    unsigned bits_ = 0;  /* of the byte that comes */
+    unsigned bits_ = 0;  /* of the incoming byte */
     uint64_t count_ = 0; /* whole bytes since it was selected */
     uint8_t byte_ = 0, answer_ = 0xff, command_ = 0;
     uint32_t address_ = 0;

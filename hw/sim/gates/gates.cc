@@ -142,7 +142,8 @@ void Gates::outputs_of(uint32_t gate, F use) const
         all(mults_[gate - luts_.size() - rams_.size()].out);
 }
 
-/* Readers of each net, and levels: a gate is ready when all its inputs that gates drive are. */
+/* Readers of each net, and levels. A gate is ready when all inputs that other gates drive are
+ * ready. */
 void Gates::order()
 {
     uint32_t gates = luts_.size() + rams_.size() + mults_.size();

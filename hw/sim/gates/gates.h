@@ -1,10 +1,10 @@
-/* A netlist cycle by cycle, without delays: the gates of hw/synthesis/gates.py, which says how
- * their list is written.
+/* A netlist cycle by cycle, without delays: the gates of hw/synthesis/gates.py, which explains the
+ * format of their list.
  *
- * What is simulated are changes: a gate is evaluated when one of its inputs has changed, after all
- * gates that it depends on. Undefined is what a block RAM's port reads of bits that the other port
- * writes in the same cycle: here it gets the wrong ones, the complement of what was there.
- * Everything starts as the list says, memories and what it does not say with 0. */
+ * Only changes are simulated: a gate is evaluated when one of its inputs has changed, after all
+ * gates that it depends on. If a block RAM's port reads bits that the other port writes in the same
+ * cycle, they are undefined. Here it gets wrong bits, the complement of the old ones. All elements
+ * start with the values of the list; memories, and values that the list lacks, start with 0. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -30,14 +30,14 @@ public:
     const std::vector<std::pair<std::string, Port>>& inputs() const { return inputs_; }
     const std::vector<std::pair<std::string, Port>>& outputs() const { return outputs_; }
 
-    /* Throws std::runtime_error when there is none of this name. */
+    /* Throws std::runtime_error if there is no port of this name. */
     const Port& port(const std::string& name) const;
 
     /* `bytes`, little-endian, hold the port's bits. */
     void set(const Port& port, const void* bytes);
     void get(const Port& port, void* bytes) const;
 
-    /* Until every gate fits its inputs. */
+    /* Evaluate until the output of every gate fits its inputs. */
     void settle();
 
     /* The rising edge; the outputs are those before it until settle(). */

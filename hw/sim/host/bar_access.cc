@@ -38,7 +38,7 @@ void RootComplex::read_bar(uint64_t offset, unsigned bytes, BarAnswer answer)
     issue_bar_reads();
 }
 
-/* Not more reads in the card than it gives credit for: the gateware's queue is as deep as that. */
+/* At most as many reads in the card as its credit allows: the gateware's queue has this depth. */
 void RootComplex::issue_bar_reads()
 {
     unsigned limit = std::min(unsigned(bar_active_.size()), profile_.pcie.nonposted_headers);

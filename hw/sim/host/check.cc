@@ -55,7 +55,7 @@ Fault check(const Tlp& tlp, const ConfigSpace& config, uint16_t id)
     if (tlp.dw.size() != tlp.total_dws())
         return Fault::length;
     if (tlp.dw[0] & 0xc000)
-        return Fault::poisoned; /* digest or poison bit: nothing here makes either */
+        return Fault::poisoned; /* digest or poison bit: this card sends neither */
     if (kind != TlpKind::completion)
         return check_request(tlp, config, id);
     if (tlp.dw[1] >> 16 != id)

@@ -1,5 +1,5 @@
-/* What is wrong with a TLP that the card sent. A second, independent checker reads the TLP trace;
- * this one is here so that a bad TLP is seen when it happens, and so that it never reaches memory.
+/* Faults of a TLP that the card sent. A second, independent checker reads the TLP trace. This
+ * checker finds a bad TLP when it is sent, and keeps it from memory.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

@@ -65,7 +65,7 @@ void ConfigSpace::write(unsigned offset, std::span<const uint8_t> bytes)
         uint8_t mask = writable_[offset + i];
         bytes_[offset + i] = uint8_t((bytes_[offset + i] & ~mask) | (bytes[i] & mask));
     }
-    /* More payload than the card is capable of, or a reserved code, is not taken. */
+    /* A larger payload than the card supports, or a reserved code, is not taken. */
     unsigned payload = unsigned(std::countr_zero(profile_.pcie.max_payload)) - 7;
     if (unsigned((bytes_[express + 8] >> 5) & 7) > payload)
         bytes_[express + 8] = uint8_t((bytes_[express + 8] & 0x1f) | payload << 5);

@@ -18,7 +18,7 @@ public:
 
     explicit ConfigSpace(const Profile& profile) : profile_(profile) { reset(); }
 
-    /* As firmware leaves it after reset: payload and read request sizes as in the profile, no bus
+    /* State after the host's firmware: payload and read request sizes of the profile, no bus
      * master. */
     void reset();
 

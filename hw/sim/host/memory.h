@@ -1,5 +1,5 @@
-/* What a client lets its card reach: ranges of bus addresses, mapped from a file descriptor, owned
- * by the simulator itself (tests), or reached by messages to the client. */
+/* The memory that a client opens to its card: ranges of bus addresses. They are mapped from a file
+ * descriptor, owned by the simulator itself (tests), or reached by messages to the client. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -14,14 +14,14 @@
 
 namespace dibber {
 
-/* The client's end of memory that is reached by message. */
+/* The client's side of memory that is reached by message. */
 class MessageMemory {
 public:
     using Answer = std::function<void(bool good, std::span<const uint8_t> bytes)>;
 
     virtual ~MessageMemory() = default;
     virtual void message_write(uint64_t address, std::span<const uint8_t> bytes) = 0;
-    /* Calls `answer` later, or at once when the client is gone. */
+    /* Calls `answer` later, or at once if the client has gone. */
     virtual void message_read(uint64_t address, unsigned bytes, Answer answer) = 0;
 };
 
@@ -42,15 +42,15 @@ public:
                     MessageMemory& client);
     int map_local(uint64_t address, std::span<uint8_t> bytes);
 
-    /* Unmaps all that lies in the range, as an IOMMU does. EINVAL when something lies across its
-     * edges; ENOENT when nothing is there. */
+    /* Unmaps all regions in the range, as an IOMMU does. EINVAL if a region lies across its edges;
+     * ENOENT if there is no region. */
     int unmap(uint64_t address, uint64_t size);
     void clear();
 
-    /* False, and nothing done, when a byte is not mapped or not permitted. */
+    /* Does nothing and returns false if a byte is not mapped or not permitted. */
     bool write(uint64_t address, std::span<const uint8_t> bytes);
 
-    /* False, and `answer` never called, when a byte is not mapped or not permitted. */
+    /* Returns false and never calls `answer` if a byte is not mapped or not permitted. */
     bool read(uint64_t address, unsigned bytes, Answer answer);
 
 private:
@@ -65,7 +65,7 @@ private:
     int insert(uint64_t address, Region region);
     void drop(Regions::iterator region);
     Regions::iterator find(uint64_t address);
-    /* Cut a range into the parts that lie in one region each; false when there is a hole. */
+    /* Cut a range into parts that lie in one region each; false if there is a hole. */
     bool parts(uint64_t address, uint64_t bytes, bool Region::* right,
                std::vector<std::pair<Regions::iterator, std::pair<uint64_t, uint64_t>>>& out);
 

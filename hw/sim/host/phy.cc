@@ -44,7 +44,7 @@ void Phy::record(const Tlp& tlp, bool up, Time at)
 
 void Phy::deliver(Tlp tlp)
 {
-    /* Nothing overtakes on the way down: a completion pushes the writes before it. */
+    /* No TLP overtakes on the way down: a completion pushes the writes before it. */
     rx_last_ = tlp.at = std::max(tlp.at, rx_last_);
     statistics_.tlps_down++;
     statistics_.bytes_down += tlp.bytes();
@@ -157,7 +157,8 @@ void Phy::collect(const Outputs& out, Time now)
     collecting_ = {};
 }
 
-/* Whether there is credit for a TLP at `start` or at a later time up to `now`; moves `start` there.
+/* Whether there is credit for a TLP at `start` or at a later time up to `now`; sets `start` to that
+ * time.
  */
 bool Phy::credit(Credits& credits, unsigned headers, unsigned data, Time& start, Time now)
 {

@@ -3,7 +3,7 @@
  *
  * Transmit: a TLP is collected beat by beat and waits in a small buffer until the link is free and
  * the host has given credit; then it holds the link for its bytes. Posted TLPs and completions
- * overtake reads that lack credit (PCIe Base 3.0, table 2-39), nothing else overtakes. Receive:
+ * overtake reads that lack credit (PCIe Base 3.0, table 2-39); no other TLPs overtake. Receive:
  * TLPs appear at their times, beat by beat, as fast as the stream and `ready` allow.
  */
 
@@ -34,7 +34,7 @@ struct PhyStatistics {
     uint64_t byte_enable_errors = 0; /* `be` of a beat does not mark just the TLP's DWs */
     uint64_t not_ready_cycles = 0;   /* the card had a beat and `ready` was low */
     uint64_t credit_wait_ps = 0;     /* the link idle, a TLP waiting for credit */
-    uint64_t stalled_cycles = 0;     /* the card did not take a beat offered */
+    uint64_t stalled_cycles = 0;     /* the card did not take an offered beat */
     double busy_up_ps = 0;
 };
 
@@ -42,7 +42,7 @@ class Phy {
 public:
     Phy(const Profile& profile, unsigned data_width, bool big_endian, bool trace);
 
-    /* Each cycle, `now` being its clock edge: what the card sees, then what it did. */
+    /* Each cycle, with its clock edge at `now`: first the card's inputs, then its outputs. */
     void drive(Inputs& in, Time now);
     void sample(const Inputs& in, const Outputs& out, Time now);
 
@@ -57,8 +57,7 @@ public:
     /* TLPs that have left since the last call; `at` is when their first byte was on the link. */
     std::vector<Tlp>& departed() { return departed_; }
 
-    /* Forget everything under way and take all credits back; what is on the host's side comes to
-     * nothing. */
+    /* Forget all TLPs under way and take all credits back. TLPs on the host's side are dropped. */
     void reset();
 
     const PhyStatistics& statistics() const { return statistics_; }

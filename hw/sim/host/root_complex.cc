@@ -147,7 +147,7 @@ void RootComplex::write_enabled(const Tlp& tlp)
     statistics_.first_write = std::min(statistics_.first_write, now_);
     statistics_.last_write = now_;
     for (unsigned byte = 0; byte <= 4 * dws; byte++) {
-        /* Whole DWs in the middle need no look at every byte. */
+        /* Whole DWs in the middle need no check of every byte. */
         if (byte == 4 && dws > 2) {
             run += 4 * (dws - 2);
             byte = 4 * (dws - 1);
@@ -271,8 +271,8 @@ void RootComplex::send_completion()
     }
 }
 
-/* Put one fault into a completion with data: something that a PCIe host must not send (PCIe
- * Base 3.0, 2.2.9). */
+/* Put one fault into a completion with data, which a PCIe host must not send (PCIe Base 3.0,
+ * 2.2.9). */
 void RootComplex::spoil(Tlp& tlp)
 {
     enum {

@@ -25,7 +25,7 @@
 
 namespace dibber {
 
-/* What others hear from a root complex, at the host time at which it happens. */
+/* Events of a root complex for others, at the host time at which they happen. */
 class HostListener {
 public:
     virtual ~HostListener() = default;
@@ -55,32 +55,34 @@ public:
     RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now, Phy& phy,
                 Memory& memory, HostListener& listener);
 
-    /* Take what has left the card since the last call. */
+    /* Take the TLPs that have left the card since the last call. */
     void take(std::vector<Tlp>& departed);
 
-    /* When something is to be done, and do the first of it: `now` is then that time. */
+    /* The time of the next work; and do the first of it, with `now` at that time. */
     Time next_event() const;
     void run_event();
 
     /* CPU accesses of BAR 0, now. Writes are cut at 64 bytes as a write-combining buffer does,
-     * reads at 8. `answer` gets all ones for what the card refuses or does not answer in time. */
+     * reads at 8. `answer` gets all ones for reads that the card refuses or does not answer in
+     * time. */
     void write_bar(uint64_t offset, std::span<const uint8_t> bytes);
     void read_bar(uint64_t offset, unsigned bytes, BarAnswer answer);
 
     /* Accesses of BAR 0 that have not reached the card yet. */
     size_t waiting() const { return bar_waiting_.size() + phy_.waiting(); }
 
-    /* Forget everything under way; reads of the BAR return all ones. */
+    /* Forget all accesses under way; reads of the BAR return all ones. */
     void reset();
 
-    /* MSI-X is on when configuration space says so or when a client has given event descriptors. */
+    /* MSI-X is on if it is enabled in configuration space, or if a client has given event
+     * descriptors. */
     void set_interrupts(bool on) { interrupts_ = on; }
     bool msix_enable() const { return interrupts_ || config.msix_enable(); }
 
     ConfigSpace config;
     const HostStatistics& statistics() const { return statistics_; }
 
-    /* Host time by which what the card emits at time 0 can matter, and the other way round. */
+    /* Earliest host time at which output of the card at time 0 can matter, and the reverse. */
     static Time lookahead_up(const Profile& profile);
     static Time lookahead_down(const Profile& profile);
 

@@ -9,7 +9,7 @@ namespace dibber {
 
 namespace {
 
-/* Header of a request: byte enables of the first and the last DW follow from the bytes asked for.
+/* Header of a request: byte enables of the first and the last DW follow from the requested bytes.
  */
 Tlp request(unsigned format, uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes)
 {

@@ -18,7 +18,7 @@ enum class TlpKind { memory_read, memory_write, completion, other };
 enum CompletionStatus : unsigned { successful = 0, unsupported_request = 1, completer_abort = 4 };
 
 struct Tlp {
-    /* When it was at the place that this copy of it speaks of. */
+    /* The time at which it was at the place of this copy. */
     Time at = 0;
 
     /* Header DWs as numbers (fmt and type in bits 31:24 of the first), then payload DWs with the
@@ -54,8 +54,8 @@ struct Tlp {
 
     TlpKind kind() const;
 
-    /* Bytes of a request that its byte enables leave: the first one's address, and how many to the
-     * last. */
+    /* Bytes of a request after its byte enables: the address of the first one, and the number up to
+     * the last. */
     uint64_t first_byte() const;
     unsigned span_bytes() const;
 
@@ -75,12 +75,12 @@ struct Tlp {
 Tlp memory_write(uint16_t requester, uint64_t address, std::span<const uint8_t> bytes);
 Tlp memory_read(uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes);
 
-/* A completion of `request` with `bytes`, of which `remaining` (these included) were still to come.
+/* A completion of `request` with `bytes`; `remaining` bytes were still to come, these included.
  */
 Tlp completion(uint16_t completer, const Tlp& request, uint64_t first_byte,
                std::span<const uint8_t> bytes, unsigned remaining);
 
-/* A completion that says why there is no data. */
+/* A completion without data, with a status. */
 Tlp completion_error(uint16_t completer, const Tlp& request, CompletionStatus status);
 
 } // namespace dibber

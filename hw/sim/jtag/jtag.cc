@@ -15,8 +15,8 @@ namespace dibber {
 
 namespace {
 
-/* Of gateware/dibber/debug/tap.py: from TCK's fall to TDO. TDO then stays until TCK has fallen
- * again. */
+/* Cycles of gateware/dibber/debug/tap.py from TCK's fall to TDO. TDO then stays until TCK has
+ * fallen again. */
 constexpr unsigned cycles_to_tdo = 3;
 
 } // namespace

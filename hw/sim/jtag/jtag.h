@@ -1,10 +1,10 @@
 /* OpenOCD's way to a card's JTAG pins: its protocol remote_bitbang, on a UNIX socket.
  *
- * The protocol is a character a step: '0' to '7' are levels of TCK, TMS and TDI (4, 2, 1), 'R' asks
- * for TDO's, 'Q' ends the session; LED and reset are taken and ignored. A level takes a cycle of
- * the card, for here its test access port sees each; and TDO is looked at when it has had the time
- * to answer the level before, while others follow. So JTAG has a place in simulated time like
- * everything else, and characters that wait make time go on: see Simulation::blocked().
+ * The protocol has one character for each step: '0' to '7' are levels of TCK, TMS and TDI (4, 2,
+ * 1), 'R' requests TDO's level, 'Q' ends the session; LED and reset are taken and ignored. A level
+ * takes a cycle of the card, because the card's test access port sees each level. TDO is sampled
+ * when it has had time to answer a level, while other levels follow. So JTAG has a place in
+ * simulated time, and characters that wait make time go on: see Simulation::blocked().
  *
  * serve() is for the thread that meets clients; drive() and sample() are for the card's. They never
  * run at once.
@@ -35,8 +35,8 @@ public:
 
     void add_to(std::vector<pollfd>& list) const;
 
-    /* Take what has come, up to `max_waiting`, because OpenOCD gives up when its socket is full;
-     * send what was sampled. */
+    /* Take the received characters, up to `max_waiting`, because OpenOCD gives up when its socket
+     * is full; send the sampled levels. */
     void serve();
 
     bool connected() const { return client_ >= 0; }
@@ -52,8 +52,8 @@ public:
     void sample(const Outputs& out);
 
 private:
-    /* Characters that wait, and answers that nobody takes. OpenOCD sends an image of 32 KiB in some
-     * 2 million. */
+    /* Characters that wait, and answers that are not taken. OpenOCD sends an image of 32 KiB in
+     * some 2 million. */
     static constexpr size_t max_waiting = size_t(64) << 20;
 
     void receive();
@@ -65,7 +65,7 @@ private:
     std::deque<char> steps_;
     std::string answers_;
     unsigned level_ = 0; /* TCK, TMS, TDI */
-    uint32_t asked_ = 0; /* bit n: TDO was asked for after the level that was driven n cycles ago */
+    uint32_t asked_ = 0; /* bit n: TDO was requested after the level that was driven n cycles ago */
 };
 
 } // namespace dibber

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Build the programs that have LitePCIe's own DMA in the place of the card; a second run does
-nothing.
+"""Build the programs with LitePCIe's own DMA in place of the card; a second run does nothing.
 
     python hw/sim/reference/build_reference.py    build/sim/litepcie-rate,
                                                   build/sim/reference-speed-128

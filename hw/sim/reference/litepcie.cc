@@ -13,7 +13,7 @@
 #include "litepcie_csr.h"
 #include "../profile.h"
 
-/* Verilator's runtime wants it when time comes from nowhere else. */
+/* Verilator's runtime calls it for the time, because no other source is set. */
 double sc_time_stamp() { return 0; }
 
 namespace dibber {

@@ -18,7 +18,7 @@ namespace dibber {
 
 class Litepcie : public Device {
 public:
-    /* What the DMA's reader has given to its user: 64 bits and the cycle. */
+    /* A word of the DMA's reader for its user: 64 bits and the cycle. */
     struct Word {
         uint64_t cycle, data;
     };
@@ -49,8 +49,8 @@ struct Descriptor {
     uint32_t address, bytes;
 };
 
-/* Have the DMA execute `descriptors`, once or for ever, as LitePCIe's driver does it: table in
- * "prog" mode, then the mode, then enable. `write` stores a 32-bit register of BAR 0. */
+/* Let the DMA execute `descriptors`, once or for ever, as LitePCIe's driver does: table in "prog"
+ * mode, then the mode, then enable. `write` stores a 32-bit register of BAR 0. */
 void start_dma(Half half, const std::vector<Descriptor>& descriptors, bool for_ever,
                const std::function<void(uint32_t offset, uint32_t value)>& write);
 

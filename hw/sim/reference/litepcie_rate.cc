@@ -3,10 +3,10 @@
  *     litepcie-rate PROFILE write|read BYTES [seed=S] [trace=FILE] [table.key=value]...
  *     litepcie-rate PROFILE write BYTES element=E stride=D [seed=S] ...
  *
- * One descriptor of BYTES; or BYTES in elements of E, D bytes from one to the next, with a
- * descriptor each, all of which are in the table of 256 before the DMA starts. Bytes a second are
- * those of the payload in the steady state: written, from the first TLP being in memory to the
- * last; read, from a quarter to three quarters of the words that the DMA gives to its user. Every
+ * One descriptor of BYTES; or BYTES in elements of E at a stride of D bytes, with a descriptor
+ * each. All of these are in the table of 256 before the DMA starts. Bytes per second are those of
+ * the payload in the steady state. For writes this is from the first TLP in memory to the last. For
+ * reads it is from a quarter to three quarters of the words that the DMA gives to its user. Every
  * byte is compared.
  */
 
@@ -28,7 +28,7 @@ namespace {
 constexpr uint32_t memory_base = 0x1000000, most_bytes = 4 << 20, table_depth = 256;
 constexpr double longest_ns = 1e7, slice_ns = 1e4;
 
-/* BYTES of payload as the elements that have a descriptor each; distances are in bytes. */
+/* BYTES of payload as elements with a descriptor each; the stride is in bytes. */
 struct Elements {
     uint32_t bytes, element, stride;
 
@@ -41,8 +41,8 @@ uint64_t filling(size_t word)
     return (word + 1) * 0x9e3779b97f4a7c15;
 } /* no two alike, and no counter */
 
-/* The writer sends a counter that runs all the time, so that its first value is not known. What
- * lies between elements must not have changed. */
+/* The writer sends a counter that runs all the time, so its first value is not known. Bytes between
+ * elements must not have changed. */
 uint64_t wrong_words_written(const std::vector<uint64_t>& memory, const Elements& elements)
 {
     uint64_t wrong = 0, counted = 0;

@@ -1,8 +1,7 @@
-"""A stock LitePCIe DMA, and nothing of ours, on the pins that the host model drives.
+"""A stock LitePCIe DMA on the pins that the host model drives, without any code of ours.
 
-It is the yardstick of the host model: what this well-known design reaches on it has to be what TLP
-arithmetic says. With `--cpu` a VexRiscv stands beside it: the bare model that simulation speed is
-compared with.
+It checks the host model: the rate of this well-known design on it must agree with TLP arithmetic.
+With `--cpu` a VexRiscv stands beside it: the bare model for comparing the simulation speed.
 
     python hw/sim/reference/litepcie_top.py --data-width 64 --output build/sim/litepcie64
 
@@ -32,7 +31,7 @@ from litepcie.common import get_bar_mask, msi_layout, phy_layout
 
 
 def pins(data_width):
-    """The PCIe half of the pins of the simulated card, and what the DMA's reader gives to its user."""
+    """The PCIe half of the pins of the simulated card, and the output of the DMA's reader."""
     stream_pins = lambda name: [
         (f"{name}_valid", 0, Pins(1)),
         (f"{name}_ready", 0, Pins(1)),
@@ -62,12 +61,12 @@ class Platform(GenericPlatform):
 
     def build(self, fragment, build_dir, build_name, run=False, **kwargs):
         verilog = self.get_verilog(fragment, name="litepcie_reference", regular_comb=False)
-        # A block that reads no signal, as LitePCIe's crossbar has one, never runs as `always @(*)`.
+        # LitePCIe's crossbar has a block that reads no signal. As `always @(*)` it never runs.
         text = verilog.main_source.replace("always @(*)", "always_comb")
         directory = pathlib.Path(build_dir).resolve()
         for name, contents in verilog.data_files.items():
             (directory / name).write_text(contents)
-            # The program may run in any directory.
+            # The program may run in any folder.
             text = text.replace(f'$readmemh("{name}"', f'$readmemh("{directory / name}"')
         (directory / "litepcie_reference.v").write_text(text)
 
@@ -76,7 +75,7 @@ class Platform(GenericPlatform):
 
 
 class PinPHY(LiteXModule):
-    """The PHY contract of LitePCIe 2024.12 straight on pins."""
+    """The PHY interface of LitePCIe 2024.12, directly on pins."""
 
     endianness = "big"
     qword_aligned = False
@@ -127,7 +126,7 @@ class CRG(LiteXModule):
 
 
 class Reference(SoCCore):
-    """One DMA: its writer is fed a counter without end, its reader's data are taken at once."""
+    """One DMA: its writer gets an endless counter, its reader's data are taken at once."""
 
     def __init__(self, platform, data_width, with_cpu):
         self.crg = CRG(platform)

@@ -1,4 +1,4 @@
-/* How fast the bare reference model is simulated: a VexRiscv and LitePCIe with its DMA writing all
+/* Simulation speed of the bare reference model: a VexRiscv and LitePCIe with its DMA writing all
  * the time, no host model, no cable, Verilated with the flags of our card. JSON on standard output:
  *
  *     reference-speed-128 [SECONDS]

@@ -1,4 +1,4 @@
-/* The client's commands, one function each: check what it says, do it, answer. */
+/* The client's commands, one function each: check, execute, answer. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -175,8 +175,8 @@ void Server::on_set_irqs(Message& message)
     reply(message.header);
 }
 
-/* What an operating system does when it enables MSI-X: give each vector an address by which the
- * root complex will know it, and unmask it. */
+/* The work of an operating system that enables MSI-X: give each vector an address by which the root
+ * complex recognizes it, and unmask it. */
 void Server::program_vectors()
 {
     bool any = false;

@@ -14,7 +14,7 @@ namespace dibber::vfio {
 
 namespace {
 
-/* SCM_MAX_FD of Linux: more cannot come in one message. */
+/* SCM_MAX_FD of Linux, the limit of one message. */
 constexpr size_t max_descriptors = 253;
 
 /* A client that sends requests and never reads the answers is cut off here. */
@@ -54,8 +54,8 @@ Connection::Result Connection::close(std::string why)
     return Result::closed;
 }
 
-/* Descriptors travel with the first byte of the message that they belong to, so that reading the
- * header by itself never takes those of the next message. */
+/* Descriptors travel with the first byte of their message. So reading the header alone never takes
+ * descriptors of the next message. */
 Connection::Result Connection::read_into(uint8_t* to, size_t bytes, size_t& have)
 {
     alignas(cmsghdr) char control[CMSG_SPACE(max_descriptors * sizeof(int))];

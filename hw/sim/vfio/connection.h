@@ -41,15 +41,15 @@ public:
 
     enum class Result { message, nothing, closed };
 
-    /* The next whole message. `closed` when the client has gone or sent what cannot be a message;
-     * why() then says which. */
+    /* The next whole message. `closed` if the client has gone or sent an impossible message; why()
+     * then says which. */
     Result receive(Message& message);
 
     /* Queue a message and send what the socket takes. */
     void send(const Header& header, std::span<const uint8_t> first,
               std::span<const uint8_t> second = {});
     bool flush();
-    /* The client takes no answers: what is left to send is more than is kept for it. */
+    /* The client takes no answers: the unsent bytes exceed the limit. */
     bool overfull() const;
     bool sending() const { return sent_ < out_.size(); }
 
@@ -68,13 +68,12 @@ private:
     std::string why_;
 };
 
-/* Tell a client that there is no room for it: EBUSY, as the answer to its VERSION. It may not have
- * sent that yet, so the answer has the ID 0, which is the first of libdibber. The caller closes the
- * socket. */
+/* Refuse a client with EBUSY, as the answer to its VERSION. It may not have sent VERSION yet, so
+ * the answer has the ID 0, libdibber's first ID. The caller closes the socket. */
 void refuse(const Descriptor& socket);
 
-/* A socket that listens on `path`, never blocking; throws std::runtime_error that names it. One
- * that was left behind by a simulator that died is taken over. */
+/* A socket that listens on `path`, never blocking; throws std::runtime_error that names it. A
+ * socket that a dead simulator left behind is taken over. */
 int listen_on(const std::string& path);
 
 } // namespace dibber::vfio

@@ -1,4 +1,4 @@
-/* What is read from messages and checked in the same way for every kind of client. */
+/* Fields of messages that are read and checked in the same way for every kind of client. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -18,15 +18,15 @@ namespace dibber::vfio {
 constexpr unsigned max_turn = 256;
 
 /* Accesses of BAR 0 that a client outside the clock may have under way: bytes, and TLPs on their
- * way to the card. What it sends beyond that waits in its socket, as a CPU waits for posted credit.
+ * way to the card. Further messages wait in its socket, as a CPU waits for posted credit.
  */
 constexpr uint64_t max_backlog_bytes = 4 << 20;
 constexpr size_t max_backlog_tlps = 4096;
 
-/* What an access that waits for its time takes beside its bytes, at most. */
+/* Largest memory of a waiting access beside its bytes. */
 constexpr uint64_t scheduling_cost = 256;
 
-/* An error for the client: errno, and why in words for stderr. */
+/* An error for the client: errno, and the reason as text for stderr. */
 struct Refusal {
     int error;
     std::string why;
@@ -58,7 +58,7 @@ inline std::string hex(uint64_t value)
 /* Bytes of a region; 0: the client has none of that number. */
 using RegionSize = uint64_t (*)(uint32_t index);
 
-/* The answer to GET_REGION_INFO. Throws Refusal, as what follows. */
+/* The answer to GET_REGION_INFO. Throws Refusal, like the functions below. */
 inline RegionInfo region_info(const Message& message, RegionSize size)
 {
     RegionInfo info;

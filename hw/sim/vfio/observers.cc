@@ -67,7 +67,7 @@ void Observers::schedule(uint64_t bytes, std::function<void()> action)
                          });
 }
 
-/* False when it has gone. Its reads that are under way are answered to nobody. */
+/* False if it has gone. Answers to its reads under way are then dropped. */
 bool Observers::serve(const std::shared_ptr<Client>& client)
 {
     Connection& connection = client->connection;
@@ -108,8 +108,8 @@ void Observers::dispatch(const std::shared_ptr<Client>& client, const Message& m
         if (client->versioned || !parse(message, proposed) || proposed.major != 0)
             throw Refusal{EINVAL, "VERSION"};
         client->versioned = true;
-        /* None of the capabilities that it may have offered; not longer than its own words, as for
-         * any client. */
+        /* Without capabilities, even if the client offered some; not longer than its own message,
+         * as for any client. */
         static constexpr char capabilities[] = R"({"capabilities":{}})";
         Version accepted = {0, proposed.minor < 1 ? proposed.minor : uint16_t(1)};
         bool brief = message.payload.size() < sizeof(Version) + sizeof(capabilities);

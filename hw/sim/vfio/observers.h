@@ -1,15 +1,15 @@
-/* Those who look at a card beside the client that drives it: `dibber fw top` and the like. They
- * read and write BAR 0 by the vfio-user protocol, on a socket of their own, and nothing else: no
- * memory, no interrupts, no configuration space, and no part in the clock. They come and go, and
- * the card is reset for none of them.
+/* Observers: clients such as `dibber fw top` that look at a card beside the client that drives it.
+ * They read and write BAR 0 by the vfio-user protocol, on a socket of their own. They have no
+ * memory, no interrupts, no configuration space, and no part in the clock. They come and go without
+ * a reset of the card.
  *
  * A CLOCK_MESSAGE without payload asks which participant holds the clock. The answer is text in
  * ASCII, without a zero at its end: "time goes on", or "time stands: " and the reason. The question
  * lets no time pass.
  *
  * An access is made when it comes, as a TLP like any other. Time goes on for a read until it is
- * answered, whoever else holds it; who does finds when it looks again that it was late. So a run
- * that is looked at is another run.
+ * answered, even if a participant holds the clock. That participant then finds that it is late. So
+ * a run with observers differs from a run without.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -36,13 +36,14 @@ public:
     Observers(const std::string& path, unsigned card, Simulation& simulation, RootComplex& host);
     ~Observers();
 
-    /* For poll(2): what to wait for, and what to do then. */
+    /* For poll(2): the descriptors, and the work after it. */
     void add_to(std::vector<pollfd>& list) const;
     void serve();
 
     bool connected() const { return !clients_.empty(); }
 
-    /* A read has not been answered, or so much waits that no more is read: time must go on. */
+    /* A read has not been answered, or the limit of waiting accesses is reached: time must go on.
+     */
     bool pending() const { return reads_ > 0 || backlogged(); }
 
 private:

@@ -25,7 +25,7 @@ Server::~Server() { unlink(path_.c_str()); }
 
 void Server::say(const std::string& what)
 {
-    /* A client that sends nothing but rubbish must not fill the disk. */
+    /* A client that only sends malformed messages must not fill the disk. */
     if (++complaints_ <= 20)
         fprintf(stderr, "dibber-sim: card%u: %s\n", card_, what.c_str());
 }
@@ -110,7 +110,7 @@ void Server::disconnect(const std::string& why)
     for (auto& fd : eventfds_)
         fd = Descriptor();
     interrupts_.clear();
-    /* No more reads or writes of a memory that is gone. */
+    /* No more reads or writes of memory that is unmapped. */
     host_.config.reset();
     host_.set_interrupts(false);
     auto requests = std::move(requests_);
@@ -246,8 +246,8 @@ void Server::handle_reply(const Message& message)
 
 void Server::interrupt(unsigned vector)
 {
-    /* One that waits behind the same writes already is enough: an eventfd wakes, it does not tell
-     * how often. */
+    /* One that already waits behind the same writes is enough, because an eventfd wakes without a
+     * count. */
     if (std::find(interrupts_.begin(), interrupts_.end(), std::pair(next_serial_, vector)) ==
         interrupts_.end())
         interrupts_.push_back({next_serial_, vector});

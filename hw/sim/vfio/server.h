@@ -1,12 +1,11 @@
 /* One card offered to one client at a time over a UNIX socket, by the vfio-user protocol with the
  * clock extension (CLOCK_MESSAGE of the interface, capability `dibber_clock`). Capability
- * `dibber_random` offers a number that the client uses where it would draw one at random, so that a
- * run repeats.
+ * `dibber_random` offers a number that the client uses in place of a random one, so a run repeats.
  *
  * Nothing here blocks: a register read is answered when its completion comes, memory behind the
  * client is read by messages whose answers come later. Malformed messages get an errno and a line
- * on stderr; what cannot be a message at all closes the connection. A client that vanishes leaves
- * the card to the next one, for whom it is reset.
+ * on stderr; impossible ones close the connection. When a client vanishes, the card is reset for
+ * the next one.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -29,24 +28,25 @@
 
 namespace dibber::vfio {
 
-/* What a server asks of the simulation around it. */
+/* The services of the simulation for a server. */
 class Simulation {
 public:
     virtual ~Simulation() = default;
-    /* Call `action` when the host's time is `at`; equal times in order of card and endpoint. */
+    /* Call `action` when the host's time is `at`; actions of equal times run in order of card and
+     * endpoint. */
     virtual void schedule(Time at, unsigned card, unsigned endpoint,
                           std::function<void()> action) = 0;
-    /* Drop what the client of `card` has scheduled; observers' accesses stay. */
+    /* Drop the actions that the client of `card` has scheduled; observers' accesses stay. */
     virtual void forget(unsigned card) = 0;
     virtual void reset_card(unsigned card) = 0;
     /* A number for the card's present power-on: another one after each loss of power, the same for
      * the same seed. */
     virtual uint32_t drawn_for(unsigned card) const = 0;
 
-    /* CRC of the image that lies in a card's SRAM when its client comes; 0: none. */
+    /* CRC of the image that is in a card's SRAM when its client comes; 0: none. */
     virtual uint32_t preloaded() const = 0;
     virtual Time now() const = 0;
-    /* "time goes on", or what stops it, for a person. */
+    /* "time goes on", or the reason why not, as text. */
     virtual std::string clock_state() const = 0;
 };
 
@@ -57,12 +57,12 @@ public:
            RootComplex& host, Memory& memory);
     ~Server() override;
 
-    /* For poll(2): what to wait for, and what to do then. */
+    /* For poll(2): the descriptors, and the work after it. */
     void add_to(std::vector<pollfd>& list) const;
     /* Whether there was a message or a new client. */
     bool serve();
 
-    /* A client of the clock owes us memory: time stands until it has answered. */
+    /* A client of the clock owes an answer about its memory: time stands until it comes. */
     bool stalls() const
     {
         return clocked_ && (reads_unanswered_ > 0 || requests_.size() > max_unanswered);
@@ -103,7 +103,7 @@ private:
     void on_reset(const Message& message);
     void on_clock(const Message& message);
 
-    /* Whose time an access of BAR 0 at `offset` has, and do it then. */
+    /* Find the participant of an access of BAR 0 at `offset`, and do the access at its time. */
     unsigned owner(uint64_t offset) const;
     void at_time_of(unsigned endpoint, uint64_t bytes, std::function<void()> action);
     bool backlogged() const;
@@ -112,12 +112,12 @@ private:
     uint16_t send_request(Command command, const DmaAccess& access, std::span<const uint8_t> bytes,
                           Request request);
 
-    /* Writes by message that may be under way; a client without the clock cannot be held up, only
-     * cut off. */
+    /* Limit of writes by message under way. A client without the clock cannot be held up, only cut
+     * off. */
     static constexpr size_t max_unanswered = 1024, max_requests = 0xff00;
 
-    /* Bytes of accesses that wait for their time. Time may stand as long as a client of the clock
-     * sends, so that it is cut off; another one is read more slowly. */
+    /* Bytes of accesses that wait for their time. Time may stand while a client of the clock sends,
+     * so that client is cut off at the limit. Other clients are read more slowly. */
     static constexpr uint64_t max_scheduled = uint64_t(64) << 20;
 
     const std::string path_;

@@ -6,7 +6,7 @@ from dibber_cli.pipe import quiet
 
 
 def main():
-    # Its imports take a second, in which signals already end the program as they must.
+    # The imports take a second. Signals already end the program properly in this time.
     from dibber_cli.main import main
 
     return main()

@@ -24,9 +24,7 @@ def print_json(value):
 
 
 def memory_sentence(values, program):
-    """The control program's memory: what there is for it, and how much of that the running image
-    leaves.
-    """
+    """The control program's memory: its size, and the space that the running image leaves."""
     limit = values["image_limit"]
     there = f"SRAM {values['sram_bytes'] >> 10} KiB, image at most {limit} bytes"
     if not program or program["image_bytes"] is None:

@@ -1,5 +1,5 @@
-"""What was counted between two looks at a card: a counter that wrapped, and a card that was reset,
-are told apart.
+"""Differences of counters between two reads of a card. They tell a wrapped counter from a reset
+card.
 
 A reset makes every counter and the card's clock begin at 0. A counter of 32 bits that wraps goes
 on.
@@ -9,19 +9,19 @@ on.
 
 MODULO = 1 << 32  # of a counter
 
-# No counter counts more than this in a cycle: code errors go by the symbol, of which a word has
+# No counter counts more than this in a cycle: code errors are counted by symbol, and a word has
 # four.
 MOST_A_CYCLE = 4
-SLACK = 1024  # cycles in which the counters are read, one after the other
+SLACK = 1024  # cycles that it takes to read the counters, one after the other
 
 
 def was_reset(before, after, cycles_before, cycles_after):
-    """Whether the card was reset between two looks.
+    """Whether the card was reset between two reads.
 
     before, after               : counters by name, and other counts that a reset clears
-    cycles_before, cycles_after : the card's clock at these looks, 64 bits
+    cycles_before, cycles_after : the card's clock at these reads, 64 bits
 
-    The clock went back, or a counter fell by more than a wrap in this time explains.
+    It was, if the clock went back, or if a counter fell by more than a wrap in this time explains.
     """
     if cycles_after < cycles_before:
         return True
@@ -33,7 +33,7 @@ def was_reset(before, after, cycles_before, cycles_after):
 
 
 def changes(before, after, since_reset=False):
-    """What each counter counted; after a reset that is its value."""
+    """The difference of each counter; after a reset it is the counter's value."""
     return (
         dict(after)
         if since_reset

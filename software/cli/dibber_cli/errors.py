@@ -1,4 +1,4 @@
-"""Errors of the command: what went wrong, and what to do next."""
+"""Errors of the command: the fault, and advice what to do next."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,12 +18,12 @@ class CommandError(Exception):
 
 
 def wants_json(words):
-    """Whether a command line has --json, or a beginning of it that argparse takes for it."""
+    """Whether a command line has --json, or an abbreviation of it that argparse accepts."""
     return any(len(word) > 2 and "--json".startswith(word) for word in words)
 
 
 def report(message, advice="", name="FAILED", code=1, as_json=False):
-    """Say on stderr that a command has failed: two lines for people, or a line that is a JSON
+    """Report on stderr that a command has failed: two lines of text, or one line with a JSON
     document.
 
     name : of libdibber's error, or FAILED, USAGE, OUTPUT, INTERRUPTED or SYSTEM
@@ -40,7 +40,7 @@ def report(message, advice="", name="FAILED", code=1, as_json=False):
 
 
 def warn(message, as_json=False):
-    """Say on stderr what is no failure: a line for people, or a line that is a JSON document."""
+    """Print a note on stderr that is no failure: a line of text, or a line with a JSON document."""
     print(json.dumps({"warning": message}) if as_json else f"dibber: {message}", file=sys.stderr)
 
 
@@ -48,21 +48,21 @@ def warn(message, as_json=False):
 
 
 class UsageError(CommandError):
-    """A command line that makes no sense: exit code 2."""
+    """A wrong command line: exit code 2."""
 
     def __init__(self, message, advice=""):
         super().__init__(message, advice, 2)
 
 
 class ProfileError(CommandError):
-    """A profile that is not there or cannot be used."""
+    """A profile that does not exist or cannot be used."""
 
 
 class SimulatorError(CommandError):
     """The simulator does not start or ended by itself."""
 
 
-# What to do after a DibberError, by its name.
+# Advice after a DibberError, by its name.
 ADVICE = {
     "IDENTITY": "give the socket of a Dibber card ('dibber sim status' shows them), or the port "
     "that its UART is at",
@@ -75,8 +75,8 @@ ADVICE = {
     "TIMEOUT": "is the cable connected, and the other card up? 'dibber info' shows the link",
 }
 
-# What to do by what the library says: what was looked for, a simulator, a PCI device or a UART, and
-# who has it.
+# Advice by the library's message. It tells the kind of card (a simulator, a PCI device or a UART),
+# and the process that has it.
 SAID = {
     "no simulator at": "is the simulator running? 'dibber sim status' shows its sockets, 'dibber "
     "sim start' starts it",
@@ -95,5 +95,5 @@ SAID = {
 
 
 def advice_on(name, message):
-    """What to do after a DibberError of this name and with this message, or ""."""
+    """Advice after a DibberError of this name and with this message, or ""."""
     return next((advice for said, advice in SAID.items() if said in message), ADVICE.get(name, ""))

@@ -1,4 +1,4 @@
-"""A command line whose options stand before, between or behind its other words."""
+"""A parser that takes options before, between or behind the other words."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,8 +9,8 @@ from dibber_cli import errors
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse alone does not take `URI --golden FILE` where the URI may be left out, nor `URI
-    --json URI` where there may be many.
+    """argparse alone refuses `URI --golden FILE` if the URI is optional, and `URI --json URI` if
+    there may be many.
     """
 
     as_json = False  # of all parsers of a command line: errors are JSON
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
     def _print_message(self, message, file=None):
-        # argparse of Python 3.12 does not tell that a text could not be written.
+        # argparse of Python 3.12 does not report a text that could not be written.
         if message:
             (file or sys.stderr).write(message)
 

@@ -1,7 +1,7 @@
 """The `dibber` command: arguments to functions, errors to exit codes.
 
-0: done. 1: it failed, or measured what must not be. 2: the command line makes no sense. 130, 143,
-129: ended by Ctrl-C, SIGTERM, SIGHUP. docs/cli.md has the rules for output and JSON.
+0: done. 1: it failed, or found a fault. 2: the command line is wrong. 130, 143, 129: ended by
+Ctrl-C, SIGTERM, SIGHUP. docs/cli.md has the rules for output and JSON.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -45,7 +45,7 @@ CODES = (
 )
 JSON = {
     True: "print one JSON document; an error is a JSON document on stderr",
-    "lines": "print JSON Lines, a document a line; an error is a JSON document on stderr",
+    "lines": "print JSON Lines, one document per line; an error is a JSON document on stderr",
 }
 
 
@@ -53,7 +53,7 @@ JSON = {
 
 
 def command(group, name, function, text, examples=(), as_json=True):
-    """Add a command to a group of commands: `text` says what it does, `examples` are whole lines.
+    """Add a command to a group of commands: `text` describes it, `examples` are whole lines.
 
     as_json : whether it has --json; "lines" when that prints JSON Lines
     """
@@ -148,7 +148,7 @@ def parser():
     p.add_argument(
         "--speed",
         action="store_true",
-        help="measure simulated card-cycles a second of CPU time: idle, ping, strided",
+        help="measure simulated card-cycles per second of CPU time: idle, ping, strided",
     )
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")

@@ -1,4 +1,4 @@
-"""`dibber map`: which hosts and switches a card can reach, and the routes to them."""
+"""`dibber map`: the hosts and switches that a card can reach, and the routes to them."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -27,7 +27,7 @@ def turns_of(route):
 
 
 def peer_of(peer):
-    """What is at the end of a cable, in words."""
+    """The other end of a cable, as text."""
     kind = PEERS[peer.kind]
     return {
         "none": "nobody",
@@ -76,8 +76,8 @@ def survey(card, attempts, enter):
 
 
 def look(card):
-    """What a card that another program may be driving knows already; nothing is sent or entered. As
-    plain data.
+    """The routes that a card already knows, as plain data. Another program may drive the card, so
+    nothing is sent or entered.
     """
     routes = [route for node in range(C.NODES) for route in [known(card, node)] if route]
     state = MCP_STATE.name_of(card.read_register("MCP_STATE"))
@@ -107,7 +107,7 @@ def known(card, node):
 
 
 def sentence(found):
-    """What was found, in one."""
+    """The summary of a map."""
     others = [node for node in found["hosts"] if node != found["own"]]
     if not others and not found["switches"]:
         return f"node {found['own']}: nobody answers at the other end of the cable"
@@ -179,7 +179,7 @@ def show(uri, found):
 
 @contextlib.contextmanager
 def _found(arguments):
-    """(URI, what was found) of each card: those that were given, or a simulated pair."""
+    """(URI, map) of each card: of the given ones, or of a simulated pair."""
     if arguments.uris:
 
         def each():

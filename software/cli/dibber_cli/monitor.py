@@ -11,7 +11,7 @@ from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
 
 from dibber_cli import counts, numbers, output, signals
 
-# Counters of which any change is an error.
+# Any change of these counters is an error.
 ERRORS = tuple(
     name.lower()
     for name, _ in COUNTERS
@@ -36,8 +36,8 @@ def sample(card):
 
 
 def between(before, after, clock_hz):
-    """What a card did from one sample to another: rates by the card's own clock, and all counters'
-    changes.
+    """A card's work from one sample to another: rates by the card's own clock, and the changes of
+    all counters.
 
     If the card was `reset` between them, all values are of the time since then.
     """
@@ -66,8 +66,8 @@ def between(before, after, clock_hz):
 
 
 def pause(card, info, seconds):
-    """Let so much of the wall's time go by. Who has a part in a simulated clock, which an observer
-    has not, stops it by sleeping: there, keep asking for it.
+    """Wait for so much wall time. A participant in a simulated clock stops the clock while it
+    sleeps, so it asks for the time again and again. An observer is no participant and may sleep.
     """
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
@@ -116,7 +116,7 @@ def _print_line(cells):
 
 
 def _screen(uri, rates):
-    """All counters that ever moved, on a cleared terminal."""
+    """Show all counters that ever moved, on a cleared terminal."""
     if sys.stdout.isatty():
         print("\x1b[H\x1b[2J", end="")
     output.table(COLUMNS, [line(rates)])
@@ -152,7 +152,7 @@ def _show(arguments, rates, number):
 
 
 def monitor(arguments):
-    """Ends with 1 when an error was counted; Ctrl-C is the way to end it, and no error."""
+    """Ends with 1 if an error was counted. Ctrl-C is the normal end, and no error."""
     wanted, errors, number = 1 if arguments.once else arguments.count, 0, 0
     with libdibber.Card(arguments.uri, observe=True) as card:
         info, before = card.info(), sample(card)
@@ -178,7 +178,7 @@ def add_to(sub, command):
         sub,
         "monitor",
         monitor,
-        "Show a card's rates, a line a second. Ends with 1 when an error was counted.",
+        "Show a card's rates, one line per second. Ends with 1 when an error was counted.",
         [
             "dibber monitor URI",
             "dibber monitor --all --interval 0.2 URI",
@@ -192,7 +192,7 @@ def add_to(sub, command):
         type=numbers.real(*numbers.SECONDS),
         default=1.0,
         metavar="SECONDS",
-        help="time from one line to the next (default 1)",
+        help="time between two lines (default 1)",
     )
     p.add_argument(
         "--count",
@@ -201,7 +201,7 @@ def add_to(sub, command):
         metavar="N",
         help="lines (default: until Ctrl-C)",
     )
-    p.add_argument("--once", action="store_true", help="one line")
+    p.add_argument("--once", action="store_true", help="print one line and end")
     p.add_argument(
-        "--all", action="store_true", help="all counters that are not 0, in place of a line"
+        "--all", action="store_true", help="print all counters that are not 0 instead of a line"
     )

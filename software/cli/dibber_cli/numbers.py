@@ -1,4 +1,4 @@
-"""Numbers and URIs of the command line: types for argparse, which ends with exit code 2 when one
+"""Numbers and URIs of the command line: types for argparse. It ends with exit code 2 if a type
 refuses its word.
 """
 
@@ -10,7 +10,7 @@ import math
 from dibber_cli import output
 
 SEEDS = (0, (1 << 64) - 1)  # hw/sim/options.cc
-SECONDS = (0, 86_400)  # from one look at a card to the next: up to a day
+SECONDS = (0, 86_400)  # between two reads of a card: up to a day
 SCHEMES = ("sim:", "/dev/dibber", "vfio:", "uart:")
 
 
@@ -49,7 +49,7 @@ def real(low, high):
 
 
 def uri(word):
-    """A type: what names a card."""
+    """A type: the URI of a card."""
     if not word.startswith(SCHEMES):
         raise argparse.ArgumentTypeError(f"{word!r} names no card: {output.URI}")
     return word

@@ -1,4 +1,4 @@
-"""Tables and a progress bar for people, and what help says of a card."""
+"""Tables and a progress bar for people, and the help text for a card's URI."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,10 +14,10 @@ COLUMNS = 100  # characters of a table's line at most, if its columns can be fol
 def table(headings, rows, group=1):
     """Print rows in columns; numbers to the right, text to the left.
 
-    A table wider than COLUMNS is folded: it becomes several below each other, each with the first
-    column in front.
+    A table wider than COLUMNS is folded: it becomes several tables below each other, each with the
+    first column in front.
 
-    group : columns behind the first that are not taken apart
+    group : number of columns behind the first that stay together
     """
     cells = [[str(c) for c in row] for row in rows]
     widths = [
@@ -48,7 +48,7 @@ def table(headings, rows, group=1):
 
 
 def folded(widths, group=1):
-    """The columns of each part of a table whose columns are so wide, as lists of their numbers."""
+    """The column numbers of each part of a folded table whose columns have these widths."""
     parts = [[0]]
     for first in range(1, len(widths), group):
         columns = list(range(first, min(first + group, len(widths))))
@@ -67,7 +67,7 @@ def _is_number(text):
 
 
 class Progress:
-    """A bar on stderr, drawn only where that is a terminal.
+    """A bar on stderr, drawn only if stderr is a terminal.
 
     total : steps
     """
@@ -80,7 +80,7 @@ class Progress:
         self.shown = shown and sys.stderr.isatty()
 
     def step(self, what):
-        """One more step is done; `what` comes next."""
+        """Count one more step as done; `what` comes next."""
         self.done += 1
         self.draw(what)
 

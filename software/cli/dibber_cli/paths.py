@@ -1,4 +1,4 @@
-"""Where the parts of this tree are."""
+"""Paths of the parts of this tree."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,12 +15,12 @@ PROFILES = ROOT / "hw" / "sim" / "profiles"
 FIRMWARE = BUILD / "firmware" / "mcp.dibfw"
 
 
-# Of the simulated cards' control program, bytes: boards/sim.py.
+# Bytes of the simulated cards' SRAM for the control program: boards/sim.py.
 SIMULATED_SRAM = 128 * 1024
 
 
 def elf(sram_bytes=SIMULATED_SRAM):
-    """The control program for cards with so much SRAM, with its symbols."""
+    """The control program's ELF, with its symbols, for cards with so much SRAM."""
     return FIRMWARE.parent / f"{sram_bytes >> 10}k" / "mcp.elf"
 
 
@@ -34,17 +34,17 @@ def simulator(profile):
 
 
 def run_directory():
-    """Where the simulator that `dibber sim start` runs has its sockets, log and process number.
-    Short, for sockets' sake.
+    """The folder of sockets, log and process number of the simulator that `dibber sim start` runs.
+    Its path is short, because a socket's path has a limit.
 
-    Its name can be predicted. So what lies there is only read and written through a RunFolder.
+    Its name can be predicted. So its files are only read and written through a RunFolder.
     """
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     return Path(base) / f"dibber-{os.getuid()}"
 
 
 def _check_base(base, name):
-    """The folder that holds the run folder: nobody else may move the run folder away."""
+    """The parent of the run folder. No other user may move the run folder away from it."""
     try:
         found = os.stat(base)
     except OSError as error:
@@ -68,13 +68,14 @@ def _check_base(base, name):
 
 
 class RunFolder:
-    """The run folder, opened and found to be this user's alone. May be used in a `with` statement.
+    """The run folder, opened after a check that only this user can use it. May be used in a `with`
+    statement.
 
-    create : make it when it is not there
+    create : make the folder if it does not exist
 
-    Raises FileNotFoundError when it is not there, and CommandError, which names it, when it is a
+    Raises FileNotFoundError if it does not exist. Raises CommandError, which names it, if it is a
     symbolic link, no folder, another user's, or open to others. Files are opened relative to the
-    descriptor of the folder that was checked; symbolic links and what is no plain file are refused.
+    descriptor of the checked folder. Symbolic links and all but plain files are refused.
     """
 
     def __init__(self, create=False):
@@ -132,12 +133,12 @@ class RunFolder:
         self.close()
 
     def open(self, name, mode="rb"):
-        """A plain file of the folder: "rb" to read it; "w+b" to write and read a new one in place
-        of what is there.
+        """A plain file of the folder: "rb" to read it; "w+b" to write and read a new one that
+        replaces the old one.
         """
         flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         if mode == "w+b":
-            # A new file, so that nobody holds the old one open, and no link leads elsewhere.
+            # A new file: no other process has it open, and it is no link to another place.
             self.unlink(name)
             return os.fdopen(
                 os.open(
@@ -162,12 +163,12 @@ class RunFolder:
             return file.read()
 
     def write(self, name, data):
-        """Make a file of these bytes, in place of what is there."""
+        """Make a file of these bytes; it replaces the old one."""
         with self.open(name, "w+b") as file:
             file.write(data)
 
     def unlink(self, name):
-        """Remove what has this name, a link itself and not what it leads to."""
+        """Remove the file of this name; of a link, the link and not its target."""
         try:
             os.unlink(name, dir_fd=self._folder)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How a program begins and ends: its streams, the signals that end it, and a reader that stops
+"""Begin and end of a program: its streams, the signals that end it, and a reader that stops
 reading, as `head` does.
 """
 
@@ -12,7 +12,7 @@ from dibber_cli import errors, signals, streams
 
 
 def unread():
-    """Whether stdout is a pipe that nobody reads any more."""
+    """Whether stdout is a pipe without a reader."""
     poll = select.poll()
     poll.register(sys.stdout, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
@@ -21,9 +21,9 @@ def unread():
 def quiet(main):
     """The exit code of main().
 
-    When nobody reads its output any more, the program ends without a word, with the code that a
-    shell has for that. When stdout cannot be written, the program says so and ends with 1, or with
-    the code that main() ended with. SIGTERM and SIGHUP end it as Ctrl-C does.
+    If its output has no reader any more, the program ends silently, with a shell's code for that.
+    If stdout cannot be written, the program reports it and ends with 1, or with the code of main().
+    SIGTERM and SIGHUP end it as Ctrl-C does.
     """
     streams.prepare()
     signals.install()
@@ -42,7 +42,7 @@ def quiet(main):
     except streams.OutputError as error:
         streams.give_up()
         errors.report(error.strerror, name="OUTPUT", as_json=errors.wants_json(sys.argv[1:]))
-        # A terminal that is gone cannot be written, and the signal that said so has ended main().
+        # A closed terminal cannot be written. Its signal (SIGHUP) has ended main().
         return code or 1
     except KeyboardInterrupt as interrupt:
         errors.report(

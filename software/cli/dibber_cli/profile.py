@@ -1,4 +1,4 @@
-"""Profiles: the machine and link that a figure was taken with (hw/sim/profiles/NAME.toml)."""
+"""Profiles: the machine and link of a figure (hw/sim/profiles/NAME.toml)."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,22 +12,22 @@ from dibber_cli.errors import ProfileError
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """The values of a profile that the benchmarks need; the simulator reads, and checks, the rest.
+    """The values of a profile that the benchmarks need. The simulator reads and checks the rest.
 
     Attributes
     ----------
     name, path          : of the file
     clock_hz, data_width: of the card; Hz, bits
     lanes, pcie_rate    : rate of a lane on the wire, bits a second
-    overhead            : share of PCIe that DLLPs and skip ordered sets take, 0…1
+    overhead            : share of PCIe for DLLPs and skip ordered sets, 0…1
     framing             : bytes that frame a TLP
     max_payload, max_read_request, read_completion_boundary : bytes
     completion_split    : "boundary", "maximum" or "random"
     line                : bytes of a line of host memory
-    posted_up_ns, posted_down_ns : of a write by the card, of one by the CPU; idle
-    link_rate           : on the wire, 10 bits a symbol; bits a second
-    cable_ns            : through both transceivers and the cable
-    copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : of the CPU that copies
+    posted_up_ns, posted_down_ns : idle delay of a write by the card, and by the CPU
+    link_rate           : on the wire, 10 bits per symbol; bits per second
+    cable_ns            : delay through both transceivers and the cable
+    copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : constants of a CPU's copy
     (bench/cpu.py)
     """
 
@@ -55,12 +55,12 @@ class Profile:
 
     @property
     def pcie_bytes(self):
-        """PCIe's bytes a second in one direction, after 8b/10b, DLLPs and skip ordered sets."""
+        """PCIe's bytes per second in one direction, after 8b/10b, DLLPs and skip ordered sets."""
         return self.lanes * self.pcie_rate * 8 / 10 / 8 * (1 - self.overhead)
 
     @property
     def link_bytes(self):
-        """The cable's bytes a second, after 8b/10b."""
+        """The cable's bytes per second, after 8b/10b."""
         return self.link_rate / 10
 
 
@@ -137,8 +137,8 @@ SPLITS = ("boundary", "maximum", "random")
 
 
 def _check(raw):
-    """Raise ValueError, which names the key, for anything in a profile that is missing, unknown, or
-    not what it must be.
+    """Raise ValueError, which names the key, if a key of a profile is missing, unknown or has a
+    wrong value.
     """
     name = raw.get("name")
     if not isinstance(name, str) or not re.fullmatch(NAME, name):
@@ -187,7 +187,7 @@ def _check_number(path, value, low, high, kind):
 
 
 def names():
-    """The profiles that there are."""
+    """Names of the profiles."""
     return sorted(p.stem for p in paths.PROFILES.glob("*.toml"))
 
 

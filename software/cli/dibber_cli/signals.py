@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a program as Ctrl-C does: folders are removed, and processes that it
+"""SIGTERM and SIGHUP end a program as Ctrl-C does: its folders are removed, and processes that it
 started are ended.
 """
 
@@ -27,7 +27,7 @@ def code_of(interrupt):
     return 128 + getattr(interrupt, "number", signal.SIGINT)
 
 
-_last = -AGAIN_SECONDS  # when one came, seconds
+_last = -AGAIN_SECONDS  # time of the last signal, seconds
 
 
 def _end(number, _):
@@ -38,8 +38,8 @@ def _end(number, _):
 
 
 def install():
-    """Have signals of ENDING raise Ended, except those that the caller ignores, as nohup does.
-    Other threads change nothing.
+    """Let signals of ENDING raise Ended, except those that the caller ignores, as nohup does.
+    In other threads than the main thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -50,7 +50,7 @@ def install():
 
 @contextlib.contextmanager
 def held():
-    """Signals that end the program wait until the block is over."""
+    """Signals that end the program wait for the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -71,7 +71,7 @@ def held():
 @contextlib.contextmanager
 def kept_from_children():
     """Processes that are started in the block do not get SIGINT and SIGHUP, which a terminal sends
-    to all: we end them.
+    to all. This program ends them.
     """
     from multiprocessing import resource_tracker
 

@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def command(profile, directory, *, participants, seed=1, options=()):
-    """The command line of a simulator; raises SimulatorError when it is not built."""
+    """The command line of a simulator; raises SimulatorError if it is not built."""
     binary = paths.simulator(profile)
     if not binary.exists():
         raise SimulatorError(
@@ -47,15 +47,15 @@ def command(profile, directory, *, participants, seed=1, options=()):
 
 
 def _end_with_parent():
-    """In a child: have it ended when the process that started it is gone, however that went."""
+    """In a child: let the system end it when its parent has ended, for any reason."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def launch(arguments, log, shown, outlives_us=False):
-    """Start a simulator with its messages in the file `log`, open to be read too; returns the
-    process when its sockets listen.
+    """Start a simulator. Its messages go to the file `log`, which is also open for reading. Returns
+    the process when its sockets listen.
 
-    shown : the log's name in errors, or None when it does not outlive them
+    shown : the log's name in errors, or None if the log is removed
     """
     process = subprocess.Popen(
         arguments,
@@ -75,7 +75,7 @@ def launch(arguments, log, shown, outlives_us=False):
 
 
 def _wait_ready(process, log, shown):
-    """Wait for the line that a simulator prints when it listens. Raises SimulatorError when it does
+    """Wait for the line that a simulator prints when it listens. Raises SimulatorError if it does
     not come.
     """
     deadline = time.monotonic() + START_SECONDS
@@ -111,19 +111,19 @@ def last_line(log):
 
 
 def without_folders(text):
-    """A text with "simulated card 0" where the socket of a Pair is named: that is gone when
-    somebody reads the text.
+    """A text with "simulated card 0" in place of the name of a Pair's socket, because the socket is
+    removed before a user reads the text.
     """
     return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d)\.sock(\.admin)?", r"simulated card \2", text)
 
 
 class Pair:
-    """Two simulated cards for the length of a `with` statement.
+    """Two simulated cards in a `with` statement.
 
     Attributes
     ----------
     uris  : of the two cards
-    stats : where the simulator writes its statistics when it ends
+    stats : file to which the simulator writes its statistics when it ends
     """
 
     def __init__(self, profile, *, participants=2, seed=1, options=()):
@@ -153,7 +153,7 @@ class Pair:
         return self
 
     def stop(self):
-        """End the simulator, which then writes its statistics. Raises SimulatorError when it had
+        """End the simulator, which then writes its statistics. Raises SimulatorError if it had
         failed.
         """
         if self.process.poll() is None:
@@ -167,7 +167,7 @@ class Pair:
             raise SimulatorError(f"the simulator ended with code {code}: {last_line(self._log)}")
 
     def check(self):
-        """Raise SimulatorError when the simulator has ended."""
+        """Raise SimulatorError if the simulator has ended."""
         if self.process.poll() is not None:
             raise SimulatorError(f"the simulator ended by itself: {last_line(self._log)}")
 
@@ -176,7 +176,7 @@ class Pair:
             try:
                 self.stop()
             except SimulatorError:
-                # Whatever made the caller fail says more than how the simulator ended after it.
+                # The caller's own error says more than the end of the simulator after it.
                 if kind is None:
                     raise
             finally:
@@ -226,7 +226,7 @@ def running_profile():
 
 
 def clock_state():
-    """What the simulator in the background says of its clock: "time goes on", "time stands: …", or
+    """State of the clock of the simulator in the background: "time goes on", "time stands: …", or
     "unknown".
     """
     with paths.RunFolder() as folder:
@@ -234,8 +234,8 @@ def clock_state():
 
 
 def clock_state_at(path):
-    """Ask on the observers' socket `path` who holds the clock (hw/sim/vfio/observers.h); "unknown"
-    without an answer.
+    """Ask on the observers' socket `path` which program holds the clock (hw/sim/vfio/observers.h);
+    "unknown" without an answer.
     """
     from dibber.interface.description import C
 
@@ -258,7 +258,7 @@ def clock_state_at(path):
 
 
 def stop():
-    """End the simulator in the background; returns its process number. Raises SimulatorError when
+    """End the simulator in the background; returns its process number. Raises SimulatorError if
     there is none.
     """
     pid = running()

@@ -1,7 +1,7 @@
-"""Standard streams as a command needs them, whatever the caller made of them.
+"""Standard streams as a command needs them, for any state in which the caller left them.
 
-A closed stream becomes /dev/null, because the next file or socket would get its number and the
-command's text. Text that the caller's encoding does not have becomes ASCII. docs/cli.md has the
+A closed stream becomes /dev/null. Otherwise the next file or socket would get its number, and then
+the command's text. Text that the caller's encoding does not have becomes ASCII. docs/cli.md has the
 rules.
 """
 
@@ -13,7 +13,7 @@ import os
 import select
 import sys
 
-# ASCII for what the commands print. What is not here becomes "?".
+# ASCII for characters that the commands print. Others become "?".
 PLAIN = {
     "─": "-",
     "━": "=",
@@ -46,13 +46,13 @@ HANDLER = "dibber-plain"  # the name of plain() among Python's error handlers
 
 
 class OutputError(OSError):
-    """What was printed cannot be written to stdout."""
+    """Printed text cannot be written to stdout."""
 
 
 def plain(error):
-    """An error handler of codecs: ASCII in place of what an encoding does not have.
+    """An error handler of codecs: ASCII in place of characters that an encoding does not have.
 
-    A byte of a file's name that was no character when Python read it becomes that byte again (PEP
+    A byte of a file's name that was no character when Python read it becomes this byte again (PEP
     383).
     """
     if not isinstance(error, UnicodeEncodeError):
@@ -67,14 +67,14 @@ codecs.register_error(HANDLER, plain)
 
 
 class _Raw(io.FileIO):
-    """A stream that waits while a descriptor that does not block takes nothing.
+    """A stream that waits while a non-blocking descriptor takes nothing.
 
     Python handles a signal after any call. If the handler raises an exception between the system's
-    write() and the end of our write(), the buffer above takes the bytes for not written and writes
-    them again. So our write() keeps such an exception, and raise_late() raises it when the buffer
-    knows what was written.
+    write() and the end of our write(), the buffer above assumes that the bytes were not written,
+    and writes them again. So our write() keeps such an exception. raise_late() raises it when the
+    buffer knows what was written.
 
-    lenient : what cannot be written is dropped
+    lenient : bytes that cannot be written are dropped
     """
 
     def __init__(self, descriptor, lenient):
@@ -87,7 +87,7 @@ class _Raw(io.FileIO):
         written = []
         try:
             while True:
-                # One call of C writes and keeps the count: no signal is handled between the two.
+                # One call of C writes and keeps the count, so no signal is handled between the two.
                 written.extend(map(super().write, (data,)))
                 if written[0] is not None:
                     return written[0]
@@ -132,7 +132,7 @@ class _Text(io.TextIOWrapper):
 
 
 def _occupy():
-    """Put /dev/null in place of each standard stream that is closed."""
+    """Open /dev/null in place of each closed standard stream."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -143,7 +143,7 @@ def _occupy():
 
 
 def _text(descriptor, old, lenient):
-    """The text stream of a descriptor, with the encoding of `old`, or UTF-8 where Python found the
+    """The text stream of a descriptor, with the encoding of `old`, or UTF-8 if Python found the
     stream closed.
     """
     raw = _Raw(descriptor, lenient)
@@ -172,5 +172,5 @@ def prepare():
 
 
 def give_up():
-    """Drop what stdout still has to write: Python tries again at its end."""
+    """Drop the text that stdout has not written, because Python tries again at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -16,7 +16,7 @@ Right.REMOTE_WRITE`, `Status(completion.status)`.
 
 Every error of the library is a `DibberError` with its code and reason. Arguments are checked before
 anything is sent: `TypeError` for a wrong type, `ValueError` for a value outside its range, for
-memory that is not contiguous, and for read-only memory where something would be written. Memory
+memory that is not contiguous, and for read-only memory that the call would write. Memory
 that a card can reach lives until it is unregistered or the card is closed. The rules on threads,
 ordering and ownership are those of dibber/dibber.h; the calls here add nothing to a transfer's cost
 in simulated time.

@@ -1,8 +1,8 @@
-"""Checks of what a program hands to the binding, before anything is sent.
+"""Checks of arguments, before anything is sent.
 
-ctypes cuts an integer that is too wide for its C type and says nothing. So each integer goes
+ctypes silently cuts an integer that is too wide for its C type. So each integer goes
 through `whole()` with its range. Memory goes through `contiguous()` or `writeable()`, which give
-the bytes that the object really has.
+the bytes of the object.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -26,11 +26,10 @@ U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
 WRITE_RIGHTS = RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE
 
-# The range of each integer that a call takes, by the name that it has in errors: what fits into the
-# field that carries it. Where that is a member of a structure of the interface description, its
-# width is taken from there; the others have the widths of dibber/dibber.h. A value that fits and
-# still makes no sense, an endpoint that a card does not have say, is refused by the library: a
-# DibberError with ARGUMENT.
+# The range of each integer argument, by its name in errors: the values that fit into the field that
+# carries it. If the field is a member of a structure of the interface description, its width comes
+# from there. The others have the widths of dibber/dibber.h. The library refuses a value that fits
+# and makes no sense, such as an endpoint that the card does not have: DibberError with ARGUMENT.
 RANGES = {
     # Where a transfer goes (struct dib_delivery).
     "node": (0, _width(COMMAND, "node")),
@@ -100,8 +99,8 @@ def whole(name, value, low=None, high=None, kind=None):
     kind      : the row of RANGES when it is not called `name` there
     low, high : the range, in place of RANGES
 
-    NumPy's integers are integers; bools, floats and strings are not. Raises TypeError for what is
-    no integer and ValueError for one outside its range. Both name the argument, the value and the
+    NumPy's integers are integers; bools, floats and strings are not. Raises TypeError for other
+    types and ValueError for an integer outside its range. Both name the argument, the value and the
     range.
     """
     if low is None:
@@ -118,16 +117,14 @@ def whole(name, value, low=None, high=None, kind=None):
 
 
 def switch(name, value):
-    """True or False. Raises TypeError for anything else: 2 would set another flag than the one that
-    is meant.
-    """
+    """True or False. Raises TypeError for anything else, because 2 would set another flag."""
     if isinstance(value, (bool, np.bool_)) or type(value) is int and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} = {value!r} is neither True nor False")
 
 
 def register(bank, name, index=0):
-    """Offset of a register by its name. Raises ValueError for one that there is not."""
+    """Offset of a register by its name. Raises ValueError for an unknown name."""
     found = next((r for r in bank.registers if r.name == name), None)
     if found is None:
         raise ValueError(f"no register {name!r} in bank {bank.name}")
@@ -140,8 +137,8 @@ def host_register(name, index=0):
 
 
 def path(name, value):
-    """A file's name or a URI as bytes for C. Raises ValueError when it has a zero byte, at which C
-    would cut it.
+    """A file's name or a URI as bytes for C. Raises ValueError for a zero byte, because C
+    would cut the name there.
     """
     encoded = os.fsencode(value)
     if b"\0" in encoded:
@@ -182,12 +179,12 @@ def contiguous(name, data):
     """The bytes of an object in the order of its memory, as a NumPy array of bytes that shares this
     memory.
 
-    data : whatever has the buffer protocol: bytes, bytearray, memoryview, array.array, mmap,
+    data : object with the buffer protocol: bytes, bytearray, memoryview, array.array, mmap,
            ctypes, NumPy of any shape
 
     The result keeps a buffer export, so that a bytearray, an array.array or an mmap cannot be
     resized or closed while the result lives. Raises TypeError for an object without bytes or with
-    Python objects in it, and ValueError for one whose bytes do not follow each other in C order.
+    Python objects in it, and ValueError if its bytes are not contiguous in C order.
     """
     if isinstance(data, np.ndarray):
         return _array_bytes(name, data)
@@ -211,7 +208,7 @@ def contiguous(name, data):
 
 
 def writeable(name, data, advice=""):
-    """As contiguous(), of memory that may be changed. Raises ValueError when it is read-only;
+    """As contiguous(), for memory that may be changed. Raises ValueError when it is read-only;
     `advice` ends the sentence.
     """
     found = contiguous(name, data)

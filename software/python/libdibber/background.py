@@ -1,11 +1,11 @@
-"""Calls that may take long, so that Ctrl-C ends them.
+"""Calls that may take long, and that Ctrl-C can end.
 
-Python runs the handler of a signal in the main thread, between two of its instructions: a call of C
-that waits is not left. Therefore the main thread has a second thread make such a call and waits for
-that thread, which a signal can end. What the interrupted call had begun goes on in the second
-thread. The next call of the same participant in the simulator's clock first waits until that is
-over, so two calls never overlap. Other threads call the library themselves, because no signal
-handler runs in them.
+Python runs the handler of a signal in the main thread, between two of its instructions. So a signal
+cannot end a call of C that waits. Therefore a second thread makes such a call, and the main thread
+waits for that thread; a signal can end this wait. The interrupted call goes on in the second
+thread. The next call of the same participant in the simulator's clock first waits for its end, so
+two calls never overlap. Other threads call the library themselves, because no signal handler runs
+in them.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -17,7 +17,7 @@ import threading
 from libdibber.binding import check, library
 
 FOR_EVER = (1 << 64) - 1
-HARDWARE_STEP_NS = 10_000_000  # after so long a wait for hardware lets Python handle signals
+HARDWARE_STEP_NS = 10_000_000  # then a wait for hardware lets Python handle signals
 
 
 class Job:
@@ -25,7 +25,7 @@ class Job:
 
     Attributes
     ----------
-    abandoned : nobody waits for its result any more
+    abandoned : no thread waits for its result any more
     """
 
     def __init__(self, function, undo):
@@ -37,9 +37,7 @@ class Job:
         self.abandoned = False
 
     def run(self):
-        """Make the call, once: nothing is done the second time, nor when nobody waits for it any
-        more.
-        """
+        """Make the call, once. Do nothing the second time, or when no thread waits any more."""
         with self._lock:
             begun, self._begun = self._begun, True
             wanted = not self.abandoned
@@ -59,8 +57,8 @@ class Job:
                 self._over.release()
 
     def abandon(self):
-        """Have the result undone when the call returns. If it is there already: the Job that undoes
-        it, or None.
+        """Undo the result when the call returns. If it has returned already, return the Job that
+        undoes it, or None.
         """
         with self._lock:
             self.abandoned = True
@@ -69,9 +67,9 @@ class Job:
         return Job(lambda: self._undo(self._result), None)
 
     def wait(self, timeout=-1):
-        """Whether it is over, after so many seconds at most; -1 waits for ever."""
-        # A signal may end this method between the two calls: then the lock stays taken, and the
-        # flag tells.
+        """Wait at most so many seconds (-1: for ever); return whether it has ended."""
+        # A signal may end this method between the two calls. Then the lock stays taken, and the
+        # flag shows it.
         if not self._done and self._over.acquire(timeout=timeout):
             self._over.release()
         return self._done
@@ -98,7 +96,7 @@ class Worker(threading.Thread):
         library().dib_clock_act_for(threading.main_thread().native_id)
         while (job := self._jobs.get()) is not None:
             job.run()
-            del job  # and with it what the call kept alive
+            del job  # and the objects that the call kept alive
 
     def take(self, job):
         self._jobs.put(job)
@@ -108,7 +106,7 @@ class Caller:
     """How one participant in the clock calls the library: a card with its endpoints, or an endpoint
     with own_clock.
 
-    simulated : a simulator keeps the time, so that a call can wait until another program goes on
+    simulated : a simulator keeps the time, so a call can wait until another program goes on
     """
 
     def __init__(self, simulated):
@@ -127,9 +125,9 @@ class Caller:
         return check(function(*arguments))
 
     def long(self, function, undo=None):
-        """function(), which a signal may end when this is the main thread.
+        """Call function(). In the main thread, a signal may end the call.
 
-        undo : called with the result when nobody waits for it any more
+        undo : called with the result when no thread waits for it any more
         """
         if self._pending is not None:
             self._settle()
@@ -152,7 +150,7 @@ class Caller:
         return job.result()
 
     def look(self, function, undo):
-        """As long(), for a look that waits only where a simulator keeps the time."""
+        """As long(), for a call that waits only if a simulator keeps the time."""
         if self.simulated:
             return self.long(function, undo)
         if self._pending is not None:
@@ -160,10 +158,10 @@ class Caller:
         return function()
 
     def wait(self, once, timeout_ns, step_ns):
-        """once(nanoseconds) in steps until it returns True: whether it did in time. A signal ends
-        it.
+        """Call once(nanoseconds) in steps until it returns True; return whether it did in time.
+        A signal ends it.
 
-        once : dib_wait(), say; it may wait for as long as it is told
+        once : such as dib_wait(); it may wait for the given time
         step_ns : of simulated time. The library itself cuts a wait into such steps, so a simulated
                   run stays the same
         """
@@ -193,7 +191,7 @@ class Caller:
             raise
 
     def start(self, function):
-        """Start a call and do not wait for it. Returns its Job."""
+        """Start a call without waiting for it. Returns its Job."""
         job = Job(function, None)
         self._start(job)
         return job
@@ -211,7 +209,7 @@ class Caller:
         self._worker.take(job)
 
     def _settle(self):
-        """Wait for what an interrupted call had begun."""
+        """Wait for the end of an interrupted call."""
         job = self._pending
         if self._process == os.getpid():
             job.wait()

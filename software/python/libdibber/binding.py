@@ -239,7 +239,7 @@ class Clock(ctypes.Structure):
 
 
 class Peer(ctypes.Structure):
-    """What is at the other end of a cable; `kind` is one of PEERS."""
+    """The other end of a cable; `kind` is one of PEERS."""
 
     _fields_ = [("kind", c_uint8), ("port", c_uint8), ("number", c_uint16)]
 
@@ -417,8 +417,8 @@ _library = None
 
 
 def library_path():
-    """Where libdibber.so is: $LIBDIBBER, else the build folder of this source tree, else where the
-    system has it.
+    """The path of libdibber.so: $LIBDIBBER, else the build folder of this source tree, else the
+    system's.
     """
     if "LIBDIBBER" in os.environ:
         return os.environ["LIBDIBBER"]
@@ -427,7 +427,7 @@ def library_path():
 
 
 def library():
-    """The loaded library. Raises OSError, saying what to build, when there is none."""
+    """The loaded library. If there is none, raises OSError, which says what to build."""
     global _library
     if _library is None:
         path = library_path()
@@ -450,7 +450,7 @@ def version():
 
 
 def check(code):
-    """`code` when it is no error; else raises DibberError."""
+    """Return `code` if it is no error; else raise DibberError."""
     if code < 0:
         lib = library()
         raise DibberError(

@@ -53,7 +53,7 @@ def routes_to(network, node):
 
 # The interpreter's end ----------------------------------------------------------------------------
 
-# Cards that are open. They refer to the memory that they can reach, so that none of it goes before
+# Cards that are open. They hold references to the memory that they can reach, so it stays until
 # they are closed.
 _open_cards: set["Card"] = set()
 
@@ -62,11 +62,11 @@ CLOSE_SECONDS = 2
 
 @atexit.register
 def _close_cards():
-    """Close what is still open, before Python takes its memory apart.
+    """Close open cards before Python frees its memory.
 
-    A card is left as it is when another thread may be inside a call, or when closing it takes too
-    long, because time stands in its simulator, say. Then its memory stays in its place until the
-    process is gone, and the system closes the card.
+    A card stays open when another thread may be inside a call, or when closing it takes too long,
+    for example because time stands still in its simulator. Then its memory stays in its place until
+    the process has ended, and the system closes the card.
     """
     cards = [card for card in _open_cards if card._process == os.getpid()]
     others = [
@@ -109,7 +109,7 @@ class Card(Handle):
         self._caller.long(open_it, undo=lambda _: self._close())
 
     def close(self):
-        """Close the card: nothing of this program is reached afterwards. dib_close()."""
+        """Close the card: it reaches no memory of this program afterwards. dib_close()."""
         self._caller.long(self._close)
         self._caller.end()
         for caller in self._callers:
@@ -143,7 +143,7 @@ class Card(Handle):
         return value.value
 
     def board(self):
-        """The name of its board, "" where it does not tell."""
+        """The name of its board, or "" if the card does not report it."""
         words = (self.read_register("BOARD", n) for n in range(HOST["BOARD"].count))
         return (
             b"".join(word.to_bytes(4, "little") for word in words)
@@ -156,7 +156,7 @@ class Card(Handle):
         self._ask(library().dib_register_write, host_register(name), whole("value", value))
 
     def set_node(self, node):
-        """Give the card its number, before its control program is loaded."""
+        """Set the card's node number, before its control program is loaded."""
         self._ask(library().dib_node_set, whole("node", node, kind="map node"))
 
     def load_firmware(self, path):
@@ -203,7 +203,7 @@ class Card(Handle):
         return info
 
     def flash_allow(self, address, length):
-        """dib_flash_allow(): say which part may be changed."""
+        """dib_flash_allow(): set the part that may be changed."""
         self._ask(
             library().dib_flash_allow,
             whole("address", address),
@@ -213,7 +213,7 @@ class Card(Handle):
     def flash_read(self, address, length):
         """dib_flash_read(): bytes of the flash."""
         address, length = whole("address", address), whole("length", length, kind="flash length")
-        data = np.zeros(length, dtype=np.uint8)  # takes no memory until something is read
+        data = np.zeros(length, dtype=np.uint8)  # takes no memory until bytes are read
         self._ask(library().dib_flash_read, address, arguments.address(data), length)
         return data.tobytes()
 
@@ -245,13 +245,13 @@ class Card(Handle):
         return node.value
 
     def map(self, attempts=1):
-        """What the card can reach, as a libdibber.binding.Network."""
+        """Hosts and switches that the card can reach, as a libdibber.binding.Network."""
         network = Network()
         self._ask(library().dib_network_map, whole("attempts", attempts), network)
         return network
 
     def set_route(self, node, place, route):
-        """Enter a route to a node, None for taking it out."""
+        """Enter a route to a node; None removes it."""
         self._ask(
             library().dib_route_set,
             whole("node", node, kind="map node"),
@@ -261,8 +261,8 @@ class Card(Handle):
         )
 
     def routes(self, node):
-        """What the control program knows: (routes by place, None where there is none; current
-        place, age in cycles, changes).
+        """The control program's routes: (routes by place, None for an empty place; current place,
+        age in cycles, changes).
         """
         known = Routes()
         self._ask(library().dib_routes_get, whole("node", node, kind="map node"), known)
@@ -284,7 +284,7 @@ class Card(Handle):
 class Endpoint(Handle):
     """An endpoint of a card; made by Card.endpoint().
 
-    regions : memory that is registered here
+    regions : memory that is registered at this endpoint
     """
 
     def __init__(self, card, number, cq_entries, eq_entries, own_clock):
@@ -309,7 +309,7 @@ class Endpoint(Handle):
         )
 
     def close(self):
-        """Close the endpoint. What is registered here stays so until it is closed, or the card is.
+        """Close the endpoint. Its regions stay registered until they are closed, or the card is.
         dib_endpoint_close().
         """
         handle, self._handle = self._handle, ctypes.c_void_p()
@@ -318,7 +318,7 @@ class Endpoint(Handle):
             self._caller.end()
 
     def register(self, memory, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE):
-        """Register contiguous memory: a NumPy array of any shape, or whatever else has the buffer
+        """Register contiguous memory: a NumPy array of any shape, or another object with the buffer
         protocol.
 
         rights : Right, or'ed
@@ -326,17 +326,17 @@ class Endpoint(Handle):
         The card refers to the memory until the Region is closed or the card is, and it cannot be
         resized meanwhile. Raises ValueError for memory that is not contiguous or is empty, and for
         read-only memory with LOCAL_WRITE or REMOTE_WRITE, which the default has. Raises TypeError
-        for what has no bytes, or has Python objects in it.
+        for an object without bytes, or with Python objects in it.
         """
         return Region(self, memory, rights)
 
     def register_pages(
         self, pages, shift, first=0, length=None, rights=RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE
     ):
-        """dib_register_pages(): arrays of a page each, None where there is none; or their bus
+        """dib_register_pages(): arrays of one page each, None for an absent page; or their bus
         addresses.
 
-        `length` None: up to the last page's end. Of each page what register() says is true.
+        `length` None: up to the last page's end. Each page follows the rules of register().
         """
         return PagedRegion(self, pages, shift, first, length, rights)
 
@@ -360,7 +360,7 @@ class Endpoint(Handle):
         )
 
     def put_indexed(self, source, target, length=None, *, node, **options):
-        """dib_put_indexed(): between Walks of which either may have a list. `length` None: that of
+        """dib_put_indexed(): between two Walks; each may have a list. `length` None: the length of
         both.
         """
         self._issue(
@@ -372,7 +372,7 @@ class Endpoint(Handle):
         )
 
     def get_indexed(self, source, target, length=None, *, node, **options):
-        """dib_get_indexed(): from a Walk on `node` to one here. As put_indexed()."""
+        """dib_get_indexed(): from a Walk on `node` to a local one. As put_indexed()."""
         self._issue(
             library().dib_get_indexed,
             self._delivery(node, **options),
@@ -388,10 +388,10 @@ class Endpoint(Handle):
         return source.length
 
     def put_array(self, target, array, offset=0, *, node, **options):
-        """Deposit an array as it lies, a column say: its strides become the walk.
+        """Put an array in its own layout, such as a column: its strides become the walk.
 
-        `array` is a view of memory that is registered here, or what indexed() made of one. `target`
-        is a Walk, or a key: then the elements follow each other there from `offset` on. Raises
+        `array` is a view of memory that is registered here, or the result of indexed(). `target`
+        is a Walk, or a key. With a key, the elements are contiguous there from `offset` on. Raises
         ValueError for an array without elements.
         """
         walk = self._walk_over(array, RIGHT.LOCAL_READ)
@@ -401,8 +401,8 @@ class Endpoint(Handle):
         )
 
     def get_array(self, source, array, offset=0, *, node, **options):
-        """Fetch into an array as it lies. As put_array(), the other way round. Raises ValueError
-        for a read-only array.
+        """Fetch into an array in its own layout: put_array() in the other direction. Raises
+        ValueError for a read-only array.
         """
         memory = array.array if isinstance(array, Indexed) else array
         if isinstance(memory, np.ndarray) and not memory.flags.writeable:
@@ -414,9 +414,9 @@ class Endpoint(Handle):
         )
 
     def indexed(self, array, index):
-        """`array[index]` as it lies, along the first axis: for put_array() and get_array(), or for
-        who names it from another node. Nothing is copied but the index, which becomes a registered
-        list; it lives until that is closed.
+        """`array[index]` in place, along the first axis: for put_array() and get_array(), or for
+        another node. Only the index is copied, into a registered list. It lives until the list
+        is closed.
         """
         return Indexed(self, array, index)
 
@@ -426,7 +426,7 @@ class Endpoint(Handle):
         )
 
     def _region_of(self, array, right=0):
-        """The region that holds an array, if there are several one with the `right`."""
+        """The region that holds an array; if there are several, one with the `right`."""
         if not isinstance(array, np.ndarray):
             raise TypeError(
                 f"array is a {type(array).__name__}: a NumPy array or what indexed() gives is "
@@ -478,7 +478,7 @@ class Endpoint(Handle):
         )
 
     def get_strided(self, source, target, *, node, **options):
-        """dib_get_strided(): from a Walk on `node` to one here."""
+        """dib_get_strided(): from a Walk on `node` to a local one."""
         self._issue(
             library().dib_get_strided, self._delivery(node, **options), source.as_c(), target.as_c()
         )
@@ -507,7 +507,7 @@ class Endpoint(Handle):
         )
 
     def receive(self, target_key, target_offset, length, *, node, **options):
-        """dib_receive(): contiguous, what the other node's `endpoint` sends here next."""
+        """dib_receive(): contiguous, the next message of the other node's `endpoint`."""
         self._issue(
             library().dib_receive,
             self._delivery(node, **options),
@@ -517,12 +517,12 @@ class Endpoint(Handle):
         )
 
     def receive_strided(self, target, *, node, **options):
-        """dib_receive_strided(): to a Walk, which a shorter message fills from its start."""
+        """dib_receive_strided(): to a Walk; a shorter message fills it from its start."""
         self._issue(library().dib_receive_strided, self._delivery(node, **options), target.as_c())
 
     def receive_indexed(self, target, length=None, *, node, **options):
-        """dib_receive_indexed(): to a Walk, which may have a list; `length` None: as much as it
-        takes.
+        """dib_receive_indexed(): to a Walk, which may have a list; `length` None: its whole
+        length.
         """
         self._issue(
             library().dib_receive_indexed,
@@ -552,7 +552,7 @@ class Endpoint(Handle):
         )
 
     def fetch_add(self, key, offset, operand, *, node, **options):
-        """The value before is in the completion's `value`."""
+        """The old value is in the completion's `value`."""
         self.atomic(OPCODE.FETCH_ADD, key, offset, operand, node=node, **options)
 
     def compare_swap(self, key, offset, compare, operand, *, node, **options):
@@ -562,7 +562,7 @@ class Endpoint(Handle):
         )
 
     def submit(self, command, tag=0):
-        """dib_submit(): the SLOT_BYTES of a command as they stand."""
+        """dib_submit(): the SLOT_BYTES of a command, unchanged."""
         found = contiguous("command", command)
         if len(found) != C.SLOT_BYTES:
             raise ValueError(f"command has {len(found)} bytes; a slot has {C.SLOT_BYTES}")
@@ -581,17 +581,15 @@ class Endpoint(Handle):
         )
 
     def poll(self, limit=16):
-        """Completions that are there, as a list."""
+        """Completions that have come, as a list."""
         return self._look(library().dib_poll, Completion, self._completions, whole("limit", limit))
 
     def poll_events(self, limit=16):
-        """Events that are there, as a list."""
+        """Events that have come, as a list."""
         return self._look(library().dib_poll_events, Event, self._events, whole("limit", limit))
 
     def _look(self, function, kind, before, limit):
-        """Entries of a queue. `before` are those that an interrupted call took and nobody has seen
-        yet.
-        """
+        """Entries of a queue. `before` has those that an interrupted call took."""
         if before:
             entries, before[:limit] = before[:limit], []
             return entries
@@ -604,7 +602,7 @@ class Endpoint(Handle):
         ]
 
     def wait(self, timeout_ns=FOR_EVER):
-        """Sleep until there is something to poll; False when the time is over. Ctrl-C ends it with
+        """Sleep until there is an entry to poll; False if the time has passed. Ctrl-C ends it with
         KeyboardInterrupt.
         """
         if self._completions or self._events:
@@ -615,9 +613,7 @@ class Endpoint(Handle):
         )
 
     def mailbox(self, **sizes):
-        """Open a Mailbox, to which the endpoint's commands, completions and events belong from now
-        on.
-        """
+        """Open a Mailbox. From now on it owns the endpoint's commands, completions and events."""
         return Mailbox(self, **sizes)
 
     def event_fd(self):
@@ -632,7 +628,7 @@ class Endpoint(Handle):
 
     @contextlib.contextmanager
     def outside_clock(self):
-        """Leave the simulator's clock for as long as the program waits for something else."""
+        """Leave the simulator's clock while the program waits for something else."""
         handle = self._handle
         enter = lambda: check(library().dib_clock_enter(handle))
         self._caller.long(lambda: check(library().dib_clock_leave(handle)), undo=lambda _: enter())
@@ -652,7 +648,7 @@ class Endpoint(Handle):
         fence=False,
         checksum=False,
     ):
-        """Flags as the operation knows them; `notice` None for none."""
+        """Flags of the operation; `notice` None: no notice."""
         flags = 0
         for flag, name, value in (
             (FLAG.FENCE, "fence", fence),

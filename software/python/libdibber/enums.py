@@ -3,7 +3,7 @@
     endpoint.register(memory, Right.LOCAL_READ | Right.REMOTE_READ)
     Status(completion.status) is Status.REMOTE_BOUNDS
 
-`help(libdibber.Status)` says what each of them means. C has them as enum dibber_right, dibber_flag,
+`help(libdibber.Status)` explains each of them. C has them as enum dibber_right, dibber_flag,
 dibber_opcode and dibber_status.
 """
 

@@ -1,7 +1,7 @@
 """Mailboxes: messages that are sent at any time and wait where they arrive.
 
 ours = endpoint.mailbox()
-ours.connect(theirs.address())    # which the other program told; it does the same
+ours.connect(theirs.address())    # sent by the other program, which does the same
 ours.send(b"a message")
 data, peer = ours.receive()       # None when there is none
 """
@@ -23,11 +23,11 @@ NOBODY = 0xFFFFFFFF  # no peer has this number
 
 
 class PeerError(DibberError):
-    """What happened to a peer, told by receive().
+    """A fault of a peer, raised by receive().
 
     Attributes
     ----------
-    peer : which one
+    peer : its number
     """
 
 
@@ -53,10 +53,10 @@ class Mailbox:
             undo=lambda _: library().dib_mailbox_close(handle),
         )
         self._room = np.empty(self._address(0).max_length, dtype=np.uint8)
-        self._left = []  # (bytes, peer) that a call took which a signal ended
+        self._left = []  # (bytes, peer) taken by a call that a signal ended
 
     def close(self):
-        """Tell the peers, and close."""
+        """Tell the peers, and close the mailbox."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         self._caller.long(lambda: library().dib_mailbox_close(handle))
 
@@ -72,14 +72,14 @@ class Mailbox:
         return found
 
     def address(self, peer=0):
-        """What the other program must know to be `peer` of this mailbox, as bytes. A new one when
-        the peer was given up.
+        """The address for the program that will be `peer` of this mailbox, as bytes. It is a new
+        one if the peer was given up.
         """
         return bytes(self._address(peer))
 
     def connect(self, address, peer=0):
-        """Connect `peer` with what address() is at the other end; or connect one anew whose error
-        was raised.
+        """Connect `peer`, with the address() of the other end. Also connects a peer again whose
+        error was raised.
         """
         told = contiguous("address", address)
         if len(told) != ctypes.sizeof(MailboxAddress):
@@ -95,10 +95,10 @@ class Mailbox:
         )
 
     def send(self, data, peer=0):
-        """Send the bytes of an object. False when there is no room: wait for ROOM, or receive.
+        """Send the bytes of an object. False if there is no room: wait for ROOM, or receive.
 
         data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape …;
-               it may be changed when the call has returned
+               it may be changed after the call
         """
         found = contiguous("data", data)
         length = whole("length of data", len(found), 0, NOBODY)
@@ -123,8 +123,8 @@ class Mailbox:
         array : bytearray, memoryview, array.array, NumPy array of any shape …; its room is all of
                 its bytes
 
-        Raises ValueError for memory that is read-only or not contiguous, TypeError for what has no
-        bytes, and PeerError for what happened to a peer.
+        Raises ValueError for memory that is read-only or not contiguous, TypeError for an object
+        without bytes, and PeerError for a fault of a peer.
         """
         return self._take(writeable("array", array))
 
@@ -162,10 +162,10 @@ class Mailbox:
         return taken and (bytes(self._room[: taken[0]]), taken[1])
 
     def wait(self, news=MESSAGE, timeout_ns=FOR_EVER):
-        """Sleep until there is a MESSAGE (or an error to be told), or ROOM; False when the time is
-        over.
+        """Sleep until there is a MESSAGE (or an error to report), or ROOM; False if the time has
+        passed.
 
-        Raises the error of a peer when all were given up, because nothing can come any more.
+        If all peers were given up, raises the error of one, because no message can come any more.
         """
         if self._left and whole("news", news) & MESSAGE:
             return True

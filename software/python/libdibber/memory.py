@@ -31,14 +31,14 @@ def alloc(length):
     address = ctypes.c_void_p()
     check(library().dib_alloc(length, ctypes.byref(address)))
     memory = (ctypes.c_uint8 * length).from_address(address.value)
-    # Not at the interpreter's end: a card that is still open may reach it, and the system takes it
-    # then anyway.
+    # Not at the interpreter's end: a card that is still open may reach the memory, and the system
+    # frees it anyway.
     weakref.finalize(memory, library().dib_free, address.value).atexit = False
     return np.frombuffer(memory, dtype=np.uint8)
 
 
 class Handle:
-    """What is opened and closed once."""
+    """An object that is opened and closed once."""
 
     def __enter__(self):
         return self
@@ -48,11 +48,10 @@ class Handle:
 
 
 def _hold(data):
-    """What keeps the memory of an object in its place, beside a reference to it.
+    """An object that keeps the memory of another one in its place, beside a reference to it.
 
-    A buffer export, which contiguous() takes, does that for all but NumPy's arrays.
-    ndarray.resize() moves memory in spite of exports; but it refuses an array that has a weak
-    reference.
+    A buffer export, which contiguous() takes, does that for all objects except NumPy's arrays.
+    ndarray.resize() moves memory in spite of exports, but refuses an array with a weak reference.
     """
     held = []
     while isinstance(data, np.ndarray):
@@ -64,8 +63,8 @@ def _hold(data):
 class _Registered(Handle):
     """A handle of registered memory, and its `key`.
 
-    The endpoint's card refers to it until it is closed or the card is. So the memory stays as long
-    as the card can reach it, whether or not the program keeps a reference.
+    The endpoint's card holds a reference to it until it is closed or the card is. So the memory
+    stays while the card can reach it, even if the program keeps no reference.
     """
 
     def _open(self, endpoint, call, kept):
@@ -86,14 +85,14 @@ class _Registered(Handle):
         try:
             check(library().dib_unregister(handle))
         finally:
-            # The library says that nothing reaches the memory any more, even if the card did not
-            # answer.
+            # The library guarantees that the card no longer reaches the memory, even if the card
+            # did not answer.
             if self in self._endpoint.regions:
                 self._endpoint.regions.remove(self)
             self._endpoint.card._reachable.discard(self)
 
     def close(self):
-        """Withdraw it: nothing reaches the memory afterwards. dib_unregister()."""
+        """Unregister it: the card no longer reaches the memory. dib_unregister()."""
         self._endpoint._caller.long(self._withdraw)
 
     def holds(self, array):
@@ -101,7 +100,7 @@ class _Registered(Handle):
 
 
 class PagedRegion(_Registered):
-    """Registered pages; made by Endpoint.register_pages(). It holds the arrays, so that the memory
+    """Registered pages; made by Endpoint.register_pages(). It holds the arrays, so their memory
     stays.
     """
 
@@ -170,11 +169,11 @@ def _has_bytes(page):
 
 
 class Region(_Registered):
-    """Registered memory; made by Endpoint.register(). It holds the memory, so that it stays.
+    """Registered memory; made by Endpoint.register(). It holds the memory, so the memory stays.
 
     Attributes
     ----------
-    memory : what was registered
+    memory : the registered object
     key    : names it in walks, here and on other nodes
     rights : Right, or'ed
     """
@@ -214,16 +213,16 @@ class Region(_Registered):
 
 
 class Indexed(Handle):
-    """Rows of an array, in the order of an index; made by Endpoint.indexed(). What NumPy takes as
-    an index of one axis is one.
+    """Rows of an array, in the order of an index; made by Endpoint.indexed(). An index is anything
+    that NumPy takes as an index of one axis.
 
     Attributes
     ----------
-    walk    : the Walk over them: what another node must be told to put there or get from there
+    walk    : the Walk over them, for another node to put there or get from there
     entries : the list, a NumPy array of distances in bytes from the first row. While no transfer
               uses it, it may be changed
     region  : of the list
-    array   : whose rows they are
+    array   : the array of the rows
     """
 
     def __init__(self, endpoint, array, index):

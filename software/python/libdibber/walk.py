@@ -13,7 +13,7 @@ from libdibber.binding import CSide, CWalk
 
 @dataclass(frozen=True)
 class List:
-    """Where an index list lies: `count` entries of 8 bytes, the first of them `offset` bytes from
+    """Place of an index list: `count` entries of 8 bytes, the first of them `offset` bytes from
     the start of region `key`.
     """
 
@@ -30,7 +30,7 @@ class Walk:
     ----------
     key    : region key
     block  : bytes of the innermost, contiguous block
-    offset : bytes from the region's start to the first block, or to what entries are counted from
+    offset : bytes from the region's start to the first block, or to the origin of the entries
     levels : ((count, stride in bytes), …), innermost first, up to three; up to two with a list
     list   : a List, or None
     """
@@ -43,7 +43,7 @@ class Walk:
 
     @property
     def nest(self):
-        """Bytes at each entry; without a list of the transfer."""
+        """Bytes at each entry; without a list: bytes of the transfer."""
         return self.block * math.prod(count for count, _ in self.levels)
 
     @property
@@ -52,8 +52,8 @@ class Walk:
         return self.nest * self.list.count if self.list else self.nest
 
     def as_c(self):
-        """struct dib_walk: what lies at each entry, when there is a list. Raises ValueError for
-        what does not fit into it.
+        """struct dib_walk: the nest at each entry, if there is a list. Raises ValueError for values
+        that do not fit into it.
         """
         if len(self.levels) > C.LEVELS:
             raise ValueError(f"{len(self.levels)} stride levels, {C.LEVELS} are possible")
@@ -77,10 +77,9 @@ class Walk:
         )
 
     def blocks(self, entries=(0,)):
-        """Offset of each block, in the order of the transfer: what the card does, for tests to
-        compare with.
+        """Offset of each block, in the order of the transfer. Tests compare the card with it.
 
-        entries : what is in the list
+        entries : the entries of the list
         """
         offsets = [self.offset]
         for count, stride in self.levels:
@@ -92,7 +91,7 @@ class Walk:
         """The walk over a NumPy array whose region starts at address `base`, in the array's C
         order.
 
-        Axes that lie without a gap behind each other become one block or one level. Raises
+        Adjacent axes without a gap between them become one block or one level. Raises
         ValueError when more than three levels are left, or when the array has no bytes.
         """
         some_bytes("array", array)

@@ -1,5 +1,5 @@
-"""Commands of 8 bytes that have an answer, one at a time or several: from the call to the poll that
-took the completion.
+"""Commands of 8 bytes with an answer, one at a time or several, timed from the call to the poll
+that took the completion.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -13,7 +13,7 @@ from dibber.interface.description import RIGHT, STATUS
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
 WORD = 8  # bytes of a command
-QUIET_NS = 20_000  # of silence, after which nothing comes any more
+QUIET_NS = 20_000  # after so much silence no completion comes any more
 GET, FETCH_ADD, PUT = "get", "fetch-add", "put"
 
 
@@ -43,20 +43,19 @@ class Asking:
         return WORD * self.count
 
     def words(self, seed):
-        """What lies at the other card before, or is put there, command by command."""
+        """The first words at the other card, or the words that are put there, for each command."""
         return np.random.default_rng((seed, self.number, WORD)).integers(
             1, 1 << 63, self.count, dtype=np.uint64
         )
 
 
 class Area:
-    """The memory of a program that takes part: `here`, read and written at home; `there`, for the
-    other card.
+    """The memory of a program that takes part: `here` for this card, `there` for the other card.
 
-    points : of the benchmark; those that are not Asking count for nothing
+    points : of the benchmark; only those of class Asking count
 
-    Both programs prepare the same words; what card 0 finds is compared with what card 1 must have
-    had.
+    Both programs prepare the same words. So the words that card 0 finds are compared with the words
+    of card 1.
     """
 
     def __init__(self, program, points):
@@ -119,7 +118,7 @@ class Area:
         }
 
     def left(self, point, seed):
-        """What card 1 has in the end."""
+        """The final words of card 1."""
         words = point.words(seed)
         if point.operation == FETCH_ADD:
             words = words + np.arange(1, point.count + 1, dtype=np.uint64)
@@ -127,7 +126,7 @@ class Area:
 
     def ask(self, point, program, keys):
         """The part of card 0: all commands, and a notice when they have ended."""
-        # A point before this one may have left completions, and one on its way.
+        # A point before this one may have left completions, and one may still be on its way.
         while program.endpoint.wait(QUIET_NS):
             reap(program.endpoint)
         answer = self.run(point, program.seed, program.endpoint, keys["there"])
@@ -139,7 +138,7 @@ class Area:
         return answer
 
     def be_asked(self, point, program):
-        """The part of card 1: its program sleeps until all is done."""
+        """The part of card 1: its program sleeps until all commands have ended."""
         while not program.endpoint.poll_events():
             if not program.endpoint.wait(TIMEOUT_NS):
                 raise Failed("no notice came")

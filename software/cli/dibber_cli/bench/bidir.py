@@ -1,4 +1,4 @@
-"""`bidir`: both cards send at once; each direction beside one way alone in the same run."""
+"""`bidir`: both cards send at once; each direction beside one direction alone in the same run."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -71,7 +71,7 @@ def evaluate(profile, seed, results):
 
 
 def _worst(points):
-    """The least shares of any direction and stride, for contiguous transfers and each strided
+    """The smallest share of any direction and stride, for contiguous transfers and for each strided
     series.
     """
     groups = {}

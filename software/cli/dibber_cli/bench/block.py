@@ -1,5 +1,5 @@
-"""`block`: contiguous puts, gets and messages of 4 bytes to 1 MiB, streamed and one at a time, and
-N½ of all.
+"""`block`: contiguous puts, gets and messages of 4 bytes to 1 MiB, streamed and one at a time, with
+N½ of each series.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -19,7 +19,7 @@ SIZES = tuple(4 << n for n in range(19))  # bytes
 STREAM = 16  # commands under way in a stream
 ENOUGH = 256 * 1024  # bytes of a point, in at most …
 MANY = {STREAM: 128, 1: 16}  # … so many transfers, by how many are under way
-MOST = 4 * 1024 * 1024  # bytes of a point, whatever else there should be
+MOST = 4 * 1024 * 1024  # bytes of a point at most
 
 # Series: (operation of worker.OPERATIONS, commands under way).
 SERIES = {
@@ -30,8 +30,8 @@ SERIES = {
     "get": ("get", STREAM),
     "get-one-at-a-time": ("get", 1),
 }
-# In the order in which they are measured. What the control programs execute, gets and sends, comes
-# last: for some hundred commands after it they keep the flows to themselves.
+# In the order of measurement. Gets and sends come last, because the control programs execute them.
+# After them, the control programs keep the flows to themselves for some hundred commands.
 CHOICE = (
     *(s for s in SERIES if not s.startswith("get")),
     "sendrecv-postal",
@@ -40,7 +40,7 @@ CHOICE = (
     "sendrecv-restricted",
 )
 
-# Of messages, which go both ways: bytes of a point in one direction, and how many messages.
+# For messages, which go both ways: bytes of a point in one direction, and the number of messages.
 MESSAGE_BYTES = 128 * 1024
 MESSAGES = {"sendrecv-restricted": (1, 8), "sendrecv-postal": (2, 32)}  # least, most
 
@@ -48,8 +48,8 @@ QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}  # of points()
 
 
 def transfers(size, outstanding):
-    """How many a point has: in a stream so many that `outstanding` can be under way, else two at
-    least.
+    """Number of transfers of a point: in a stream enough for `outstanding` under way, else at least
+    two.
     """
     return min(MANY[outstanding], max(ENOUGH // size, outstanding, 2), MOST // size)
 
@@ -73,8 +73,8 @@ def points(sizes=SIZES, series=CHOICE):
 
 
 def curve(points, name):
-    """(x, value) of a series; one that ends at INLINE_BYTES goes on as the put that a program would
-    take beyond.
+    """(x, value) of a series. A series that ends at INLINE_BYTES continues with the put that a
+    program would use for larger sizes.
     """
     series = (
         [name] if not name.startswith("put-inline") else [name, name.replace("put-inline", "put")]

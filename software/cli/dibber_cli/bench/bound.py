@@ -1,11 +1,11 @@
-"""The bound: what no card behind this PCIe and this cable can pass, in payload bytes a second.
+"""The bound, which no card behind this PCIe and this cable can exceed, in payload bytes per second.
 
     bound = min(link, PCIe up, PCIe down, engine)
 
-It is a function of the profile and the transfer alone. The link's framing is fixed at 48 bytes a
-packet of 4096 and the engine at one beat of the PCIe stream a cycle, so that no term becomes better
-or worse with our design. A TLP has beats of its own: with 8 bytes of payload it takes 2 cycles at
-128 bits and 3 at 64, with 4 bytes one less.
+It is a function of the profile and the transfer alone. The link's framing is fixed at 48 bytes for
+a packet of 4096, and the engine at one beat of the PCIe stream per cycle. So no term depends on our
+design. TLPs do not share beats: with 8 bytes of payload a TLP takes 2 cycles at 128 bits and 3 at
+64, and with 4 bytes one less.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass
 
 PACKET_PAYLOAD = 4096  # bytes …
-PACKET_OVERHEAD = 48  # … and what the bound grants a packet for framing, header and check
-MESSAGE_OVERHEAD = 40  # the same of a short one: what ours takes, for that is less
+PACKET_OVERHEAD = 48  # … and the bound's allowance for framing, header and CRCs
+MESSAGE_OVERHEAD = 40  # the same for a short packet: as many as ours takes, which is less
 PAGE = 4096  # no TLP crosses it: PCIe Base 3.0, 2.2.7
 COMPLETION_HEADER = 12  # PCIe Base 3.0, 2.2.9: always 3 DW
 DW = 4
@@ -27,11 +27,11 @@ COVER = 40
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a transfer as the bound sees it: blocks of `block` bytes.
+    """One side of a transfer for the bound: blocks of `block` bytes.
 
     levels  : ((count, stride in bytes), …), innermost first
     address : of the first block, bytes; above 4 GiB headers of requests are 4 DW
-    entries : of an index list, bytes that are added to `address`; () when there is none
+    entries : of an index list, bytes that are added to `address`; () without a list
     """
 
     block: int
@@ -45,8 +45,8 @@ class Side:
 
     @property
     def list(self):
-        """Where the list itself lies, which is read on the host whose memory it names; None when
-        there is none.
+        """Place of the list itself, which is read on the host whose memory it names; None without a
+        list.
         """
         return (
             Side(LIST_ENTRY * len(self.entries), address=self.address // PAGE * PAGE)
@@ -60,9 +60,7 @@ class Side:
         return 16 if self.address >= 1 << 32 else 12
 
     def pieces(self):
-        """Contiguous pieces as (address, length); blocks that follow each other without a gap are
-        one piece.
-        """
+        """Contiguous pieces as (address, length); adjacent blocks without a gap are one piece."""
         blocks = [self.address]
         for count, stride in self.levels:
             blocks = [address + i * stride for i in range(count) for address in blocks]
@@ -93,7 +91,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Bound:
-    """Payload bytes a second of each term; `value` is the least, `name` its name."""
+    """Payload bytes per second of each term; `value` is the smallest, `name` its name."""
 
     link: float
     pcie_up: float
@@ -154,8 +152,8 @@ def _read_pieces(profile, header, pieces):
 
 
 def _ascending(side):
-    """The pieces by address, what overlaps or touches being one: whoever reads may choose the
-    order.
+    """The pieces by address; pieces that overlap or touch become one, because the reader may choose
+    the order.
     """
     runs = []
     for address, length in sorted(side.pieces()):
@@ -167,9 +165,9 @@ def _ascending(side):
 
 
 def _joined(profile, runs, within, across):
-    """Runs as pieces: several in one request over gaps of up to `within` bytes where completions
-    are not cut, and of
-    `across` bytes where they are."""
+    """Runs as pieces. One request covers several over gaps of up to `within` bytes where
+    completions are not cut, and of `across` bytes where they are.
+    """
     unit, pieces = profile.read_completion_boundary, []
     for begin, end in runs:
         last = pieces[-1] if pieces else None
@@ -182,9 +180,9 @@ def _joined(profile, runs, within, across):
 
 
 def read_costs(profile, side, cover=math.inf):
-    """Fetch: a request for each piece, or for several with the gaps of up to `cover` bytes between
-    them; one Cost for each
-    way to choose."""
+    """Fetch: a request for each piece, or for several with gaps of up to `cover` bytes between
+    them. Returns one Cost for each way to choose.
+    """
     runs = _ascending(side)
     gaps = sorted(
         {
@@ -198,8 +196,8 @@ def read_costs(profile, side, cover=math.inf):
 
 
 def list_cost(profile, side):
-    """What the card must read to know the places of a side: its list, once, in its order, by the
-    longest requests.
+    """The card's reads to know the places of a side: its list, once, in its order, with the longest
+    requests.
     """
     return read_costs(profile, side.list)[0] if side.list else Cost()
 
@@ -209,9 +207,8 @@ def _rate(length, units, units_per_second):
 
 
 def _mixtures(profile, one, other, write):
-    """The cost of reading in the way `one`, and of reading a part in the way `other` so that
-    upstream, which also has to
-    take what `write` costs, is as busy as downstream, or as the engine that takes what comes down.
+    """The cost of a mixture of two ways to read, `one` and `other`. Upstream also carries the cost
+    `write`. The mixture makes upstream as busy as downstream, or as the engine for completions.
     """
     yield one
     for down, rate in (("down", profile.pcie_bytes), ("down_cycles", profile.clock_hz)):
@@ -231,16 +228,15 @@ def _mixtures(profile, one, other, write):
 
 
 def bound(profile, source, target, both_ways=False):
-    """The bound of a transfer from `source` on one host to `target` on the other; for each
-    direction when
-    `both_ways`, both cards then doing the same."""
+    """The bound of a transfer from `source` on one host to `target` on the other. With `both_ways`,
+    both cards do the same, and it is the bound of each direction."""
     length = source.length
     write = write_cost(profile, target) + list_cost(profile, target)
     link = profile.link_bytes * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD)
 
     def limits(read):
-        # One way, the reading and the writing host are two; both ways, requests and writes share
-        # one upstream.
+        # In one direction, the reading and the writing host differ. In both, requests and writes
+        # share one upstream.
         host = [read + write] if both_ways else [read, write]
         return Bound(
             link=link,
@@ -253,8 +249,8 @@ def bound(profile, source, target, both_ways=False):
             ),
         )
 
-    # Requests are never more bytes than their completions, so that one way only these are worth
-    # saving.
+    # Requests never have more bytes than their completions. So in one direction only completions
+    # are worth saving.
     ways = [
         way + list_cost(profile, source)
         for way in read_costs(profile, source, math.inf if both_ways else COVER)
@@ -270,7 +266,7 @@ def bound(profile, source, target, both_ways=False):
 
 
 def bound_of_writes(profile, target):
-    """The bound of a card that only writes: no cable, no source to read."""
+    """The bound of a card that only writes, without a cable and a source."""
     cost = write_cost(profile, target)
     free = float("inf")
     return Bound(
@@ -285,14 +281,12 @@ def bound_of_writes(profile, target):
 
 
 def _message_bytes(profile, length):
-    """What one message costs: bytes of PCIe on either host, bytes of the cable, each message being
-    a packet.
-    """
+    """The cost of one message, which is one packet: bytes of PCIe on each host, of the cable."""
     return Side(length).header + length + profile.framing, length + MESSAGE_OVERHEAD
 
 
 def messages(profile, length):
-    """(messages a second, name of the term) of distinct puts whose bytes the CPU writes into the
+    """(messages per second, name of the term) of distinct puts whose bytes the CPU writes into the
     card.
     """
     pcie, cable = _message_bytes(profile, length)
@@ -300,7 +294,7 @@ def messages(profile, length):
 
 
 def message_seconds(profile, length):
-    """From the CPU's write to the bytes in the other host's memory, with no card in between."""
+    """Seconds from the CPU's write to the bytes in the other host's memory, without any card."""
     pcie, cable = _message_bytes(profile, length)
     return (
         2 * pcie / profile.pcie_bytes

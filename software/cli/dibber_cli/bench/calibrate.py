@@ -1,8 +1,7 @@
-"""`calibrate`: what copying costs this machine's CPU; where the constants of the profiles' table
-[benchmark] come from.
+"""`calibrate`: cost of copies on this machine's CPU, the source of the constants in the profiles'
+table [benchmark].
 
-calibrate.c measures; what is not a constant of bench/cpu.py is there to show how well that model
-fits.
+calibrate.c measures. Its values beyond the constants of bench/cpu.py show how well that model fits.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -19,8 +18,8 @@ from dibber_cli.errors import CommandError
 
 SOURCE = Path(__file__).with_suffix(".c")
 MIB = 128  # working set
-FAR = 16  # from this stride on, 8-byte elements lie in lines that are no neighbours
-COUNT = 4096  # elements that the model is asked for
+FAR = 16  # from this stride on, 8-byte elements lie in lines that are not adjacent
+COUNT = 4096  # elements for the model
 # Which side is strided.
 KINDS = {"gather": (True, False), "scatter": (False, True), "both": (True, True)}
 
@@ -41,7 +40,7 @@ def measure(mib=MIB):
 
 
 def constants(measured, line_bytes):
-    """The constants of bench/cpu.py, by the names that a Profile has for them."""
+    """The constants of bench/cpu.py, by their names in a Profile."""
     elements = line_bytes // 8  # of 8 bytes in a line
     line = measured[8, 1, "both"] * elements / 2  # one loaded, one stored
 
@@ -61,7 +60,7 @@ def constants(measured, line_bytes):
 
 
 def modelled(profile, size, stride, kind):
-    """Nanoseconds an element by the model; adjacent elements too are copied one by one, as
+    """Nanoseconds for each element by the model. Adjacent elements are also copied one by one, as
     calibrate.c does.
     """
     pitches = (size * stride if strided else size for strided in KINDS[kind])
@@ -70,7 +69,7 @@ def modelled(profile, size, stride, kind):
 
 
 def show(profile, mib=MIB):
-    """Measure, and print the constants and how well the model fits."""
+    """Measure, and print the constants and the fit of the model."""
     measured = measure(mib)
     found = constants(measured, profile.line)
     fitted = dataclasses.replace(profile, **found)

@@ -34,8 +34,8 @@ TERMS = {
     "engine": "engine",
     "wire": "wire",
 }
-BEYOND = 2  # a series that lies above so many times the highest bound is named, not drawn
-ALIKE = 0.02  # of the chart's height: lines that are no farther apart cover each other
+BEYOND = 2  # a series above so many times the highest bound is named, not drawn
+ALIKE = 0.02  # of the chart's height: closer lines cover each other
 
 
 def _in_words(points):
@@ -49,10 +49,10 @@ def _bound_in_words(name, points, first):
 
 
 def _layers(lines, ceiling):
-    """How many lines lie over each line, for lines that are drawn one over the other in this order.
+    """Number of lines over each line, for lines that are drawn in this order.
 
-    lines : for each series its values by x. A line that another one covers is drawn wider, so that
-            both are seen.
+    lines : for each series its values by x. A line that another one covers is drawn wider, so both
+            are visible.
     """
 
     def covers(low, high):
@@ -69,8 +69,8 @@ def _layers(lines, ceiling):
 
 
 def _series(axes, report, panel, places, ceiling):
-    """Draw each series that was measured, and each different bound dashed; one of a single point is
-    in the table only.
+    """Draw each measured series, and each different bound dashed. A series of a single point is
+    only in the table.
     """
     bounds = set()
     present = [name for name in panel.series if of_series(report, name)]
@@ -154,11 +154,11 @@ def _panel(axes, report, panel):
 
 
 def draw(report, panels, paths):
-    """Draw `panels` one above the other into files, or into streams that take SVG. The same report
-    gives the same bytes.
+    """Draw `panels` one above the other into files, or as SVG into streams. The same report gives
+    the same bytes.
     """
-    # A fixed salt and no date: else no two SVG files would be alike. What goes into a page keeps
-    # its text as text.
+    # A fixed salt and no date make equal SVG files for equal reports. A chart for a page keeps its
+    # text as text.
     streams = any(hasattr(path, "write") for path in paths)
     with plt.rc_context(
         {"svg.hashsalt": "dibber", "svg.fonttype": "none" if streams else "path", "font.size": 9}

@@ -1,6 +1,6 @@
 """`dibber bench TEST | all | report | compare | calibrate`.
 
-What draws charts is imported where it is needed: it takes a second, which `dibber info` should not.
+The library for charts is imported only where it is needed, because the import takes a second.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -19,7 +19,7 @@ from dibber_cli.errors import CommandError, UsageError
 
 
 def _points(test, series, quick):
-    """The benchmark's points; with `series`, names separated by commas, those alone. Raises
+    """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
     """
     few = test.QUICK if quick else {}
@@ -41,7 +41,7 @@ def _check(names, arguments):
     """
     from dibber_cli.bench import session
 
-    # A mistake in the command line is reported before something that is missing.
+    # A mistake in the command line is reported before a missing file.
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
     points = {name: _points(results.module(name), series, arguments.quick) for name in names}
@@ -62,7 +62,9 @@ def _check(names, arguments):
 
 
 def _keep(name, error, arguments):
-    """Write what was measured before an error to a file; returns a sentence on that, or ""."""
+    """Write the points that were measured before an error to a file; returns a sentence about it,
+    or "".
+    """
     measured = getattr(error, "measured", None)
     if not measured:
         return ""
@@ -145,16 +147,16 @@ def run(arguments):
 
 
 def _cpu_seconds():
-    """Of this process and of all that it started and that ended: simulators and programs."""
+    """CPU time of this process and of its ended children: simulators and programs."""
     uses = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
 def run_all(arguments):
-    """`dibber bench all`: every benchmark, then the pages. One that fails is a row with its reason,
-    and ends the command
-    with 1 after the others. CPU time says what the run takes on a machine that is not busy with
-    something else."""
+    """`dibber bench all`: every benchmark, then the pages. A benchmark that fails becomes a row
+    with its reason, and the command ends with 1 after the others. CPU time is the time that the run
+    takes on an idle machine.
+    """
     from dibber_cli.bench import page
 
     chosen, points = _check(TESTS, arguments)
@@ -267,7 +269,7 @@ def _add_out(p):
     p.add_argument(
         "--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)"
     )
-    p.add_argument("--quick", action="store_true", help="fewer points, and the result says so")
+    p.add_argument("--quick", action="store_true", help="measure fewer points; the result says so")
 
 
 def add_to(sub, group, command, add_profile):
@@ -275,7 +277,7 @@ def add_to(sub, group, command, add_profile):
     bench = group(
         sub,
         "bench",
-        "Measure, with the bound beside each value; report and compare what was measured.",
+        "Measure, with the bound beside each value; report and compare results.",
         "TEST",
     )
     for name, text in TESTS.items():
@@ -310,7 +312,7 @@ def add_to(sub, group, command, add_profile):
         ["dibber bench report", "dibber bench report old --out pages"],
     )
     p.add_argument(
-        "folder", metavar="FOLDER", nargs="?", default="out", help="of results (default out)"
+        "folder", metavar="FOLDER", nargs="?", default="out", help="folder of results (default out)"
     )
     p.add_argument("--out", metavar="DIR", help="folder for the pages (default FOLDER)")
 
@@ -318,14 +320,14 @@ def add_to(sub, group, command, add_profile):
         bench,
         "compare",
         comparison,
-        "Say what became slower or faster: 1 when something is slower, gone or wrong.",
+        "Report what became slower or faster. Ends with 1 when something is slower, gone or wrong.",
         [
             "dibber bench compare before out",
             "dibber bench compare a/rate-gen2x4.json b/rate-gen2x4.json --tolerance 0.5",
         ],
     )
     p.add_argument("before", metavar="A", help="folder of results, or one file")
-    p.add_argument("after", metavar="B", help="the same, newer")
+    p.add_argument("after", metavar="B", help="newer folder or file")
     p.add_argument(
         "--tolerance",
         type=numbers.real(0, 1000),
@@ -343,5 +345,5 @@ def add_to(sub, group, command, add_profile):
         as_json=False,
     )
     p.add_argument(
-        "--profile", default="gen2x4", metavar="P", help="to compare with (default gen2x4)"
+        "--profile", default="gen2x4", metavar="P", help="profile to compare with (default gen2x4)"
     )

@@ -5,7 +5,7 @@
 from dibber_cli import output
 from dibber_cli.bench.units import unit_of
 
-# percent: simulated figures of one seed repeat, CPU models do not change by chance
+# percent. Simulated figures of one seed repeat, and so do CPU models
 TOLERANCE = 2.0
 WORSE, BETTER, GONE, NEW = "slower", "faster", "gone", "new"
 
@@ -19,9 +19,9 @@ def _points(result):
 
 
 def _rows(name, before, after, tolerance):
-    """Rows of compare() for one result, with None as the verdict of a value that is alike."""
+    """Rows of compare() for one result; the verdict of an equal value is None."""
     old, new = _points(before), _points(after)
-    # then only points that both have say anything
+    # then only points of both runs count
     few = before.get("quick") != after.get("quick")
     for key in dict.fromkeys([*old, *new]):
         one, other = (points.get(key, {}).get("value") for points in (old, new))
@@ -45,16 +45,16 @@ def _rows(name, before, after, tolerance):
 
 
 def compare(before, after, tolerance=TOLERANCE):
-    """What differs between two lists of results, as a dictionary. Results that only one of them has
-    are not compared.
+    """The differences of two lists of results, as a dictionary. Results in only one list are not
+    compared.
 
     changes : rows {test, profile, series, x, unit, before, after, percent, verdict}, the worst
               first; percent is of speed: negative is slower. GONE: a value that only `before` has;
               NEW: one that only `after` has
-    compared, alike : how many values are in both; how many of those within `tolerance` percent
+    compared, alike : number of values in both; number of those within `tolerance` percent
     bytes_wrong : of `after`
-    remarks  : sentences on what else differs between the runs
-    worse    : True when something is slower, gone or wrong
+    remarks  : sentences about other differences of the runs
+    worse    : True if a value is slower or gone, or bytes are wrong
     """
     old, new = _by_name(before), _by_name(after)
     rows = [
@@ -76,7 +76,7 @@ def compare(before, after, tolerance=TOLERANCE):
 
 
 def _remarks(before, after):
-    """What makes two runs less comparable, or explains the difference."""
+    """Sentences on differences of the runs that make them less comparable, or explain a change."""
     for key in dict.fromkeys([*before, *after]):
         name = "-".join(key)
         if key not in before or key not in after:
@@ -95,7 +95,7 @@ def _remarks(before, after):
 
 
 def show(result, names):
-    """What people see of compare(); `names` of the two."""
+    """Print the result of compare(); `names` of the two."""
     rows = [
         (
             f"{r['test']}-{r['profile']}",

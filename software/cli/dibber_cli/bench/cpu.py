@@ -1,13 +1,12 @@
-"""What copying costs the CPU: the model of host memory that packing, unpacking and local copies are
-charged by.
+"""Cost of copies on the CPU: the model of host memory for packing, unpacking and local copies.
 
     time = max(elements × element_ns, lines near × line_ns + lines far × far_load_ns or
     far_store_ns)
 
-A line of memory is charged once, however many elements it holds; it is near when the line before it
-is touched too, so that prefetching has it, else far. Nothing is found in a cache. The constants
+A line of memory is charged once for any number of elements. It is near when the line before it is
+touched too, because then it was prefetched; else it is far. No line is in a cache. The constants
 stand in the table [benchmark] of the profile and come from `dibber bench calibrate`. The model is
-kind to the CPU: time to issue loads and stores and time of memory overlap.
+kind to the CPU: the time to issue loads and stores overlaps with the time of memory.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,5 +1,5 @@
-"""`element`: elements of 1 to 256 bytes at twice and eight times their size, direct and packed, and
-where they cross.
+"""`element`: elements of 1 to 256 bytes at twice and eight times their size, direct and packed,
+with their crossover.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -25,7 +25,7 @@ QUICK = {"sizes": (1, 3, 8, 64, 256), "times": (2,)}  # of points()
 
 
 def name(way, side, times):
-    """Of a series: way is "direct" or "packed"."""
+    """Name of a series; `way` is "direct" or "packed"."""
     return f"{way}-{side}-strided-x{times}"
 
 

@@ -1,4 +1,4 @@
-"""Figures that are read off whole curves."""
+"""Figures from whole curves."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,8 +14,7 @@ def _where(level, below, above):
 
 
 def half_size(curve):
-    """N½: the x at which a curve first comes to half of its own peak; None when it begins above
-    that.
+    """N½: the x at which a curve first reaches half of its own peak; None if it begins above that.
 
     curve : [(x, value), …], x rising. Between points: a straight line over log x.
     """
@@ -28,8 +27,8 @@ def half_size(curve):
 
 
 def crossover(direct, packed):
-    """The x from which `direct` is at least as fast as `packed` up to the end: 0 when it always is,
-    None when it is not at the end.
+    """The x from which `direct` is at least as fast as `packed` up to the end: 0 if it always is,
+    None if it is not at the end.
 
     Both are [(x, value), …] over the same x, rising. Between points: a straight line over log x.
     """
@@ -43,6 +42,7 @@ def crossover(direct, packed):
 
 
 def percentile(values, percent):
-    """The least of `values` that at least `percent` of them do not pass (nearest rank)."""
+    """Percentile: the smallest of `values` that at least `percent` of them do not exceed (nearest
+    rank)."""
     ordered = sorted(values)
     return ordered[max(math.ceil(len(ordered) * percent / 100), 1) - 1]

@@ -1,6 +1,6 @@
 """The programs of `rate`: one thread puts 8-byte messages through one or several endpoints and
-takes the completions; or gives
-commands of one endpoint that have an answer (asking.py)."""
+takes the completions. Or it issues commands of one endpoint with an answer (asking.py).
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,7 +14,7 @@ from dibber_cli.bench.point import FILL, GUARD
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 
 WORD = 8  # bytes of a message; each goes to a place of its own
-PAUSE_NS = 64  # with several endpoints: from one vain round of polls to the next
+PAUSE_NS = 64  # with several endpoints: pause after a round of empty polls
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Flood:
 
 
 def _numbers(count):
-    """The endpoints of a point; the one that is the administrator's, too, is the last."""
+    """The endpoints of a point. The one that is also the administrator's is the last."""
     return [(n + 1) % C.ENDPOINTS for n in range(count)]
 
 
@@ -95,7 +95,7 @@ class Flooder(AskingProgram):
             if idle:
                 self._pause(endpoints)
         end = self.endpoint.clock()
-        # All are in memory by now: tell.
+        # All messages are in memory now: send the notice.
         self.endpoint.put_inline(
             data[-WORD:],
             keys["target"],
@@ -113,7 +113,7 @@ class Flooder(AskingProgram):
         }
 
     def _pause(self, endpoints):
-        """Nothing was there: sleep until something is, as far as the library can tell."""
+        """No entry was there: sleep until one comes, as far as the library can see."""
         if len(endpoints) > 1:
             endpoints[0].wait(PAUSE_NS)
         elif not endpoints[0].wait(TIMEOUT_NS):

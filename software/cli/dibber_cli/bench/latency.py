@@ -1,6 +1,5 @@
 """`latency`: half of a ping-pong of 8-byte inline puts between two polling programs, idle and under
-bulk; and 8 bytes by a
-get, a fetch-add and a put from memory, from the call to the completion."""
+bulk; and 8 bytes by a get, a fetch-add and a put from memory, from the call to the completion."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,14 +14,14 @@ NAME = "latency"
 PROGRAM = Player
 
 ROUNDS = 1000
-# Whether the fast path does it, and whether there is bulk.
+# Whether the fast path is used, and whether there is bulk.
 SERIES = {
     "fastpath": (True, False),
     "fastpath-under-bulk": (True, True),
     "mcp": (False, False),
     "mcp-under-bulk": (False, True),
 }
-# Of these the whole time counts, there and back.
+# The whole round trip of these counts.
 ASKED = {
     "fastpath-get": GET,
     "fastpath-fetch-add": FETCH_ADD,
@@ -35,8 +34,8 @@ PERCENTILES = (1, 50, 99, 99.9)
 
 QUICK = {"rounds": 200}  # of points()
 
-# The handlers that such a command waits for, on one card or the other. Acknowledgements of messages
-# and answers come beside it.
+# The handlers that such a command waits for, on either card. Acknowledgements of messages and
+# answers run beside it.
 SERIAL = {
     GET: ("COMMAND", "ARRIVAL"),
     FETCH_ADD: ("COMMAND", "ARRIVAL"),
@@ -56,13 +55,13 @@ def points(series=CHOICE, rounds=ROUNDS):
 
 
 def passages(point):
-    """How many ways over the cable a round has that do not count alone."""
+    """The number of ways over the cable in the time of one value."""
     return 1 if isinstance(point, Asking) else 2
 
 
 def _report(profile, result):
-    """A point of the report for each percentile. What limits it is the stage that takes most of the
-    median.
+    """A point of the report for each percentile. Its limit is the stage with the largest part of
+    the median.
     """
     point, answer = result["point"], result["answers"][0]
     spent = stages(profile, result)
@@ -86,9 +85,7 @@ def _report(profile, result):
 
 
 def stages(profile, result):
-    """Where the time of the median goes, in cycles of the card; what is not known by itself is the
-    rest.
-    """
+    """The parts of the median's time, in cycles of the card; unknown parts are the rest."""
     point, answer, busy = result["point"], result["answers"][0], result["busy"]
     cycles = profile.clock_hz * 1e-12
     rounds = len(answer["rounds_ps"])

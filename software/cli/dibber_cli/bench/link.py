@@ -1,8 +1,6 @@
-"""`link`: what the cable carries by its length, with and without STOP/GO, and what its bit errors
-cost.
+"""`link`: rates by the cable's length, with and without STOP/GO, and by its bit error rate.
 
-Each point has a pair of cards with a cable of its own. How it is measured:
-dibber_cli/link/measure.py.
+Each point has a pair of cards with a cable of its own. dibber_cli/link/measure.py measures.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -28,7 +26,7 @@ BERS = (0, 1e-7, 1e-6, 1e-5)  # of the cable
 QUICK = {"lengths": (3, 50), "bers": (1e-6,)}
 
 TOTAL = 1 << 20  # bytes of a rate …
-TOTAL_GAPS = 1 << 17  # … byte by byte, so that the target's PCIe cannot keep up and STOP holds …
+TOTAL_GAPS = 1 << 17  # … byte by byte: the target's PCIe cannot keep up and STOP holds …
 TOTAL_BER = 1 << 19  # … and over a cable with bit errors
 PRBS_NS = 2_000_000
 WINDOW_NS = 250_000  # over which words are counted
@@ -72,10 +70,9 @@ def rate(ends, total, block=0):
 
 
 def payload_share(ends):
-    """Percent of the words that reach card 1 that are payload, under contiguous puts of card 0
-    alone.
+    """Payload's percentage of the words that reach card 1, while only card 0 puts contiguous bytes.
 
-    Read between the ends of two packets, so that a whole number of them was counted.
+    It is read between the ends of two packets, so a whole number of packets was counted.
     """
     _, key = ends.both(lambda side: None, cable.offer)
     names = ("BYTES_RECEIVED", "WORDS_RECEIVED")  # both count words: bytes in units of 4

@@ -1,9 +1,9 @@
-"""The peer on the same host model: LitePCIe's DMA as released, contiguous and with a descriptor for
-each element.
+"""For comparison, on the same host model: LitePCIe's DMA as released, contiguous and with a
+descriptor for each element.
 
-It has no cable: its reader ends, and its writer begins, at a stream in the card. So its values are
-what PCIe and the DMA allow, and stand beside a bound without a link. It is built for 64 bits, the
-width at which its DMA is exact, and every profile runs it at that width.
+It has no cable: its reader ends, and its writer begins, at a stream in the card. So its values show
+the limits of PCIe and the DMA, and stand beside a bound without a link. It is built for 64 bits,
+the width at which its DMA is exact, and every profile runs it at that width.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -20,7 +20,7 @@ PROGRAM = "litepcie-rate"
 WIDTH = 64  # bits
 TABLE = 256  # descriptors that its table holds
 BYTES = 256 * 1024  # of the contiguous transfer
-ADDRESS = 0x100_0000  # where it writes: 3-DW headers
+ADDRESS = 0x100_0000  # its target: 3-DW headers
 NO_CABLE = 1e15  # bits a second
 NOTES = (
     f"LitePCIe's DMA: {WIDTH} bits wide in every profile (at 128 its writer hangs on 8-byte "
@@ -31,7 +31,7 @@ NOTES = (
 
 
 def why_not(element, stride):
-    """Why its writer cannot deposit elements of that size and distance; None when it can."""
+    """The reason why its writer cannot write elements of that size and stride; None if it can."""
     if element % (WIDTH // 8):
         return f"its DMA moves whole words of {WIDTH // 8} bytes"
     if any((ADDRESS + i * stride) % PAGE + element > PAGE for i in range(TABLE)):
@@ -40,7 +40,9 @@ def why_not(element, stride):
 
 
 def check():
-    """Raise CommandError if the peer is not built. Benchmarks call this before they measure."""
+    """Raise CommandError if LitePCIe's design is not built. Benchmarks call this before they
+    measure.
+    """
     if not _binary().exists():
         raise CommandError(f"{_binary()} is not built", "run 'make reference'")
 
@@ -112,7 +114,7 @@ def descriptors(profile, seed, element, stride, x, x_unit, series="litepcie-desc
         }
     length = TABLE * element
     rate = _run(profile, "write", length, f"element={element}", f"stride={stride}", f"seed={seed}")
-    # Neighbours have a TLP each, too: for the bound there is always a gap.
+    # Adjacent elements also have a TLP each: for the bound there is always a gap.
     target = Side(element, ((TABLE, max(stride, 2 * element)),), ADDRESS)
     return _point(
         profile, series, x, x_unit, rate, length, bound_of_writes(_without_cable(profile), target)

@@ -1,4 +1,4 @@
-"""`matrix`: shapes that programs send: a column, the faces of a halo, a transpose, rows by an
+"""`matrix`: shapes of real programs: a column, the faces of a halo, a transpose, rows by an
 index; direct and packed.
 """
 
@@ -18,14 +18,14 @@ DOUBLE = 8  # bytes
 TRANSFERS = 4
 COLUMN = (8192, 128)  # rows, columns of doubles
 GRID, HALO = 96, 1  # points a side, and of the halo around them
-# rows and columns of the block that changes hands, of a matrix twice as wide
+# rows and columns of the exchanged block, of a matrix twice as wide
 TRANSPOSE = 128
-ATOMS = (16384, 4096)  # here, and of them sent: three doubles each
-OBJECTS = (8192, 2048)  # places on each node, and objects that move …
+ATOMS = (16384, 4096)  # atoms of three doubles here, and how many of them are sent
+OBJECTS = (8192, 2048)  # places on each node, and moved objects …
 OBJECT = 64  # … of so many bytes
 WAYS = ("direct", "packed")
 
-QUICK: dict[str, object] = {}  # there is nothing to leave out: its points are few
+QUICK: dict[str, object] = {}  # nothing to leave out: there are few points
 
 
 def column(rows=COLUMN[0], columns=COLUMN[1]):
@@ -50,13 +50,13 @@ def face(axis, grid=GRID):
             DOUBLE * grid, ((grid, pitch[others[1]]),), DOUBLE * side**3, TRANSFERS, first
         )
 
-    # the last layer of ours is what the neighbour has before its first
+    # our last layer goes before the neighbour's first
     return layer(grid), layer(0)
 
 
 def transpose(n=TRANSPOSE):
-    """A block of a matrix that two nodes hold by rows, to where its transpose lies on the other:
-    rows become columns.
+    """A block of a matrix that two nodes hold by rows, to the place of its transpose on the other
+    node: rows become columns.
     """
     pitch = 2 * n * DOUBLE
     source = Pattern(n * DOUBLE, ((n, pitch),), n * pitch, TRANSFERS, n * DOUBLE)
@@ -65,9 +65,8 @@ def transpose(n=TRANSPOSE):
 
 
 def atoms(here=ATOMS[0], sent=ATOMS[1]):
-    """Positions of those atoms that the neighbour must know, as LAMMPS sends them: by a list that
-    ascends with gaps, to
-    one row behind the neighbour's own."""
+    """Positions of the atoms that the neighbour needs, as LAMMPS sends them: by a list that ascends
+    with gaps, to one row behind the neighbour's own."""
     element = 3 * DOUBLE
     chosen = np.sort(np.random.default_rng(1).permutation(here)[:sent])
     return (
@@ -77,7 +76,7 @@ def atoms(here=ATOMS[0], sent=ATOMS[1]):
 
 
 def objects(places=OBJECTS[0], moved=OBJECTS[1], size=OBJECT):
-    """Objects that leave from anywhere here and land anywhere there."""
+    """Objects from any places here to any places there."""
     leave, land = (np.random.default_rng(2 + n).permutation(places)[:moved] for n in range(2))
     return tuple(
         Pattern.indexed(size, chosen, places * size, TRANSFERS) for chosen in (leave, land)

@@ -1,4 +1,4 @@
-"""Messages of `block` in two semantics, as Kurmann and Stricker tell them apart (EMMSEC 1998).
+"""Messages of `block` in the two semantics of Kurmann and Stricker (EMMSEC 1998).
 
 restricted : the receive is posted first, and the payload goes straight to its place: dib_send() and
              dib_receive(), ping-pong
@@ -17,13 +17,13 @@ from dibber_cli.bench.point import Point
 from dibber_cli.bench.program import TIMEOUT_NS, Failed
 
 MAILBOX_ENDPOINT = 2
-POSTED_NS = 10_000  # after which a receive that was posted is known at the other card
+POSTED_NS = 10_000  # after this time the other card knows a posted receive
 SENT, RECEIVED = 0, 1  # tags
 
 
 @dataclass(frozen=True)
 class Messages(Point):
-    """As many messages each way as there are transfers; the operation says in which semantics."""
+    """As many messages in each direction as transfers; the operation gives the semantics."""
 
     senders: tuple = (0, 1)
 
@@ -39,7 +39,7 @@ def message(point, side, memory, n):
 
 
 def times(begin, end, ways=1):
-    """The answer of a program; `ways`: passages of which only one counts at a time."""
+    """The answer of a program; `ways`: one-way messages in the time of one value."""
     return {
         "elapsed_ps": (end.now_ps - begin.now_ps) // ways,
         "cpu_ps": (end.cpu_ps - begin.cpu_ps) // ways,
@@ -48,7 +48,8 @@ def times(begin, end, ways=1):
 
 
 def ping_pong(worker, point, keys):
-    """Restricted: node 0 begins, each answers what it got. The time is half of all rounds."""
+    """Restricted: node 0 begins, each sends back its received message. The time is half of all
+    rounds."""
     endpoint, size, other = worker.endpoint, point.source.length, 1 - worker.node
     base = point.moved(point.source)[1]
     ended = [0, 0]
@@ -89,7 +90,7 @@ def ping_pong(worker, point, keys):
 
 
 def ping_ping(worker, point, keys):
-    """Postal: both send what they have, and receive meanwhile."""
+    """Postal: both send all messages, and receive meanwhile."""
     mailbox = worker.connected_mailbox(keys["mailbox"])
     sent = received = 0
     begin = worker.endpoint.clock()

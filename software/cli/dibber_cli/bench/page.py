@@ -21,8 +21,8 @@ SUMMARY = ["result", "series", "unit", "least", "most", "least % of bound", "lim
 
 @dataclass(frozen=True)
 class Section:
-    """One result as both pages show it: `tables` are (headings, rows), `facts` (name, value),
-    `remarks` sentences.
+    """One result for both pages: `tables` are (headings, rows), `facts` (name, value), `remarks`
+    sentences.
     """
 
     name: str
@@ -63,7 +63,7 @@ def sections(results):
 
 
 def _svg(result, panels, name):
-    """The chart as an element of a page: its names made its own, for a page's names must all
+    """The chart as an element of a page. Its names get a prefix, because all names of a page must
     differ.
     """
     file = io.BytesIO()
@@ -75,7 +75,7 @@ def _svg(result, panels, name):
 
 
 def summary(results):
-    """Rows of SUMMARY: every series of every result, with its least and its most."""
+    """Rows of SUMMARY: every series of every result, with its smallest and largest value."""
     for result in results:
         for series in dict.fromkeys(p["series"] for p in result["points"]):
             points = [p for p in of_series(result, series) if p["value"] is not None]
@@ -97,7 +97,7 @@ def summary(results):
 
 
 def _warnings(results):
-    """Sentences that a reader must see first."""
+    """Sentences for the top of the page."""
     for result in results:
         if result["bytes_wrong"]:
             yield (
@@ -223,7 +223,7 @@ def _markdown_table(headings, rows):
 
 
 def as_markdown(results):
-    """The page as text; each chart is the SVG file of its result, which lies beside it."""
+    """The page as text; each chart is the SVG file of its result, beside the page."""
     lines = [
         f"# {TITLE}",
         "",
@@ -255,9 +255,7 @@ def _code(name, value):
 
 
 def write(results, folder):
-    """Write report.html and report.md to `folder`, and the charts that the latter names and that
-    are not there.
-    """
+    """Write report.html and report.md to `folder`, and the missing charts of report.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.html").write_text(as_html(results), encoding="utf-8")
     (folder / "report.md").write_text(as_markdown(results), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Where the bytes of a benchmark's transfers lie on one side."""
+"""Places of the bytes of a benchmark's transfers on one side."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,18 +14,18 @@ from dibber_cli.bench.bound import Side
 
 @dataclass(frozen=True)
 class Pattern:
-    """`transfers` times blocks at strides, or such a nest at each place of a list, as one side of a
-    point has them in memory.
+    """Memory layout of one side of a point: `transfers` times blocks at strides, or such a nest at
+    each place of a list.
 
     Attributes
     ----------
     block     : bytes of the innermost, contiguous block
     levels    : ((count, stride in bytes), …), innermost first; strides are positive
     span      : bytes from one transfer's first byte to the next one's
-    transfers : how many there are
+    transfers : their number
     offset    : bytes from the start of memory to the first transfer; odd ones test alignment
-    entries   : of an index list: bytes from a transfer's first byte, not negative; () when there is
-                none
+    entries   : of an index list: bytes from a transfer's first byte, not negative; () without a
+                list
     """
 
     block: int
@@ -41,8 +41,8 @@ class Pattern:
 
     @classmethod
     def strided(cls, element, count, stride, transfers=1, offset=0):
-        """`count` elements of `element` bytes, `stride` bytes apart; one behind the other when that
-        leaves no gap.
+        """`count` elements of `element` bytes, `stride` bytes apart; contiguous if that leaves no
+        gap.
         """
         if stride == element:
             return cls.contiguous(element * count, transfers, offset)
@@ -77,7 +77,7 @@ class Pattern:
         )
 
     def packed(self):
-        """The same payload without gaps: what a program packs it into."""
+        """The same payload without gaps: the packed buffer of a program."""
         return Pattern.contiguous(self.length, self.transfers)
 
     def walk(self, key, base, transfer, list_key=0, list_offset=0):
@@ -110,7 +110,7 @@ class Pattern:
         return (np.array(self.entries)[:, None] + offsets).ravel() if self.entries else offsets
 
     def _bytes(self, transfer):
-        """Where each byte of one transfer is, in its order."""
+        """Offset of each byte of one transfer, in its order."""
         return ((self.blocks() + transfer * self.span)[:, None] + np.arange(self.block)).ravel()
 
     def take(self, memory, transfer):
@@ -122,7 +122,7 @@ class Pattern:
         )
 
     def store(self, memory, transfer, payload):
-        """Put it there."""
+        """Write the payload of one transfer into `memory`."""
         if self.entries:
             memory[self._bytes(transfer)] = payload
         else:
@@ -131,6 +131,6 @@ class Pattern:
 
 
 def copy(source, source_memory, target, target_memory):
-    """Do what the transfers do: put the payload of `source` where `target` has it."""
+    """Do the work of the transfers: copy the payload of `source` to the places of `target`."""
     for n in range(source.transfers):
         target.store(target_memory, n, source.take(source_memory, n))

@@ -1,6 +1,6 @@
-"""The two programs of `latency`: 8-byte inline puts to and fro, each program looking at its memory
-until they are there; or
-commands of one that have an answer (asking.py)."""
+"""The two programs of `latency`: 8-byte inline puts to and fro. Each program looks at its memory
+until they are there. Or one program issues commands with an answer (asking.py).
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -18,8 +18,8 @@ BULK = 64 * 1024  # bytes of a transfer of bulk, from BULK_AT on
 BULK_AT = GUARD
 TRANSFERS = 4  # of bulk under way
 BULK_ENDPOINT = 2
-LOOK_NS = 32  # from one look at memory to the next
-MARGIN_NS = 4 * LOOK_NS  # the looks begin so long before the soonest arrival yet
+LOOK_NS = 32  # between two looks at memory
+MARGIN_NS = 4 * LOOK_NS  # the looks begin so long before the soonest arrival so far
 PATIENCE_NS = 1_000_000  # a ping that takes longer is lost
 
 
@@ -43,7 +43,7 @@ class PingPong:
         return WORD * self.rounds + (BULK if self.bulk else 0)
 
     def words(self, seed, node):
-        """What `node` sends, round by round; never what lies in memory before."""
+        """The bytes that `node` sends in each round; never the bytes that are in memory before."""
         return (
             np.random.default_rng((seed, self.number, node))
             .permutation(1 << 20)[: self.rounds]
@@ -52,7 +52,7 @@ class PingPong:
 
 
 class Player(AskingProgram):
-    """Node 0 serves and takes the times, node 1 returns."""
+    """Node 0 starts each round and measures it, node 1 answers."""
 
     def __init__(self, uri, node, firmware, seed, points):
         super().__init__(uri, node, firmware, seed)
@@ -73,7 +73,7 @@ class Player(AskingProgram):
         self.under_way = 0
 
     def _feed(self, keys):
-        """Take what completed of the bulk, and send as much again."""
+        """Take the completions of the bulk, and send as much again."""
         if self.under_way:
             self.under_way -= reap(self.bulk)
         while self.under_way < TRANSFERS:
@@ -84,9 +84,7 @@ class Player(AskingProgram):
         self.endpoint.put_inline(word.tobytes(), keys["target"], 0, node=1 - self.node)
 
     def _see(self, word):
-        """Return when `word` is in memory. The soonest arrival so far says how long a look would be
-        in vain.
-        """
+        """Return when `word` is in memory. Before the soonest arrival so far, no look is needed."""
         begin = now = self.endpoint.clock().now_ps // 1000
         first = begin + max(self.soonest_ns - MARGIN_NS, 0)
         while self.word[0] != word:
@@ -98,7 +96,7 @@ class Player(AskingProgram):
         self.soonest_ns = min(self.soonest_ns or now - begin, now - begin)
 
     def _meet(self, point, keys):
-        """Wait until all that was sent here and there is in memory."""
+        """Wait until all bulk from and to this card is in memory."""
         while self.under_way:
             if not self.bulk.wait(TIMEOUT_NS):
                 raise Failed(f"{self.under_way} transfers of bulk did not complete")
@@ -112,7 +110,7 @@ class Player(AskingProgram):
             reap(self.endpoint)
 
     def _wrong(self, point, last):
-        """Bytes of the target's memory that are not as they must be."""
+        """Number of wrong bytes in the target's memory."""
         wanted = np.full(len(self.target.memory), FILL, dtype=np.uint8)
         wanted[:WORD] = np.frombuffer(last.tobytes(), np.uint8)
         wanted[WORD : 2 * WORD] = np.frombuffer(END, np.uint8)
@@ -121,8 +119,8 @@ class Player(AskingProgram):
         return int(np.count_nonzero(wanted != self.target.memory))
 
     def run_other(self, point, keys):
-        """All rounds: the picoseconds of each, there and back, from the call to the look that sees
-        the answer.
+        """All rounds: the picoseconds of each round trip, from the call to the look that sees the
+        answer.
         """
         ours, theirs = (point.words(self.seed, node) for node in (self.node, 1 - self.node))
         rounds, begin = [], self.endpoint.clock()

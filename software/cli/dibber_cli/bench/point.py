@@ -1,4 +1,4 @@
-"""One point of a benchmark: which transfers, and what memory must hold afterwards."""
+"""One point of a benchmark: its transfers, and the expected memory afterwards."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,20 +9,20 @@ import numpy as np
 from dibber_cli.bench.pattern import Pattern, copy
 
 GUARD = 4096  # bytes before the first and behind the last transfer, and around packed bytes
-FILL = 0xEE  # what the target's memory holds before
-LINE = 64  # bytes; a program aligns what it packs into
+FILL = 0xEE  # the target's bytes before the transfers
+LINE = 64  # bytes; a program aligns its packed buffer to it
 
 
 @dataclass(frozen=True)
 class Point:
-    """Transfers from a source to a target; a value of a series.
+    """Transfers from a source to a target; one value of a series.
 
     Attributes
     ----------
     series, x      : of the report
-    source, target : Pattern on either side, in the program's own memory
+    source, target : Pattern on each side, in the program's own memory
     outstanding    : commands under way at once
-    senders        : whose memory is read: (0,) or, with both cards sending, (0, 1)
+    senders        : cards whose memory is read: (0,) or, if both cards send, (0, 1)
     packed         : True when the CPU packs a strided source and unpacks a strided target, and the
                      card moves contiguous bytes
     operation      : of worker.OPERATIONS
@@ -45,16 +45,16 @@ class Point:
 
     @property
     def pulls(self):
-        """True when the side that wants the bytes asks for them."""
+        """True if the receiving side issues the commands."""
         return self.operation == "get"
 
     def issuer(self, sender):
-        """Which card has the commands, and takes the time, of the bytes that `sender` sends."""
+        """The card that issues and times the commands for the bytes that `sender` sends."""
         return 1 - sender if self.pulls else sender
 
     @property
     def both_ways(self):
-        """True when bytes go in both directions at once."""
+        """True if bytes go in both directions at once."""
         return len(self.senders) == 2
 
     @property
@@ -67,49 +67,47 @@ class Point:
         return self.transfers * self.source.length
 
     def staged(self, pattern):
-        """True when the CPU packs or unpacks that side."""
+        """True if the CPU packs or unpacks that side."""
         return self.packed and not pattern.is_contiguous
 
     def moved(self, pattern):
-        """What the card moves on that side: (pattern, where it begins in memory)."""
+        """The bytes that the card moves on that side: (pattern, its start in memory)."""
         if self.staged(pattern):
             return pattern.packed(), -(-(pattern.extent + 2 * GUARD) // LINE) * LINE
         return pattern, GUARD
 
     def extent(self, pattern):
-        """Bytes of memory of that side: guard, pattern, guard; for a staged one packed bytes and a
-        guard behind them.
+        """Bytes of memory of that side: guard, pattern, guard; for a staged side also packed bytes
+        and a guard behind them.
         """
         moved, base = self.moved(pattern)
         return base + moved.extent + GUARD
 
     @property
     def guards(self):
-        """Bytes of the target's memory in which nothing may change."""
+        """Number of the target's bytes that may not change."""
         return self.extent(self.target) - (2 if self.staged(self.target) else 1) * self.payload
 
     def source_memory(self, seed, sender):
-        """What the source's memory holds before the CPU packs: random bytes, in gaps and guards
-        too.
-        """
+        """The source's memory before the CPU packs: random bytes, in gaps and guards too."""
         return np.random.default_rng((seed, self.number, sender)).integers(
             0, 256, self.extent(self.source), dtype=np.uint8
         )
 
     def pack(self, memory):
-        """What the source's CPU does before the transfers."""
+        """The source's CPU packs, before the transfers."""
         if self.staged(self.source):
             packed, base = self.moved(self.source)
             copy(self.source, memory[GUARD:], packed, memory[base:])
 
     def unpack(self, memory):
-        """What the target's CPU does after them."""
+        """The target's CPU unpacks, after the transfers."""
         if self.staged(self.target):
             packed, base = self.moved(self.target)
             copy(packed, memory[base:], self.target, memory[GUARD:])
 
     def expected(self, seed, sender):
-        """What the target's memory must hold when all is done."""
+        """The expected memory of the target after the transfers."""
         memory = np.full(self.extent(self.target), FILL, dtype=np.uint8)
         source = self.source_memory(seed, sender)
         copy(self.source, source[GUARD:], self.target, memory[GUARD:])
@@ -120,5 +118,5 @@ class Point:
 
 
 def numbered(points):
-    """The points as they are measured, one after the other."""
+    """The points in the order of measurement."""
     return [replace(point, number=n) for n, point in enumerate(points)]

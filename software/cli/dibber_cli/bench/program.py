@@ -1,8 +1,8 @@
 """One of the two programs of a benchmark: a process with a card of its own.
 
-Each is driven over a pipe by the process that started both. While it waits for that pipe it is
-outside the simulator's clock; both leave and both come back for each order, so that simulated time
-stands in between.
+The process that started both drives each over a pipe. While a program waits for that pipe, it is
+outside the simulator's clock. For each order both leave and both come back, so simulated time
+stands still in between.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -18,7 +18,7 @@ from libdibber.exchange import ExchangeError
 from dibber_cli.bench import stages
 
 TIMEOUT_NS = 100_000_000  # of simulated time, for one wait
-# the order to read counters; any other is (point, keys of the other side)
+# the order to read counters; other orders are (point, keys of the other side)
 COUNT = "count"
 FAST_PATH = HOST["FAST_PATH"].reset
 # What a card says of itself that bounds depend on: keys of Card.info().
@@ -26,7 +26,7 @@ TOLD = ("data_width", "clock_hz", "max_payload", "max_request")
 
 
 class Failed(Exception):
-    """A point did not end as it must."""
+    """A point failed."""
 
 
 class Program:
@@ -35,7 +35,7 @@ class Program:
     Subclasses prepare a point while time stands (prepare(point)) and do their part of it
     (run(point, keys): a dictionary, "free" in it as in libdibber's clock).
 
-    A point with `fast` False is done by the control programs alone.
+    With `fast` False, the control programs alone execute a point.
 
     source, target : regions to read from and to write to, after allocate()
     """
@@ -56,7 +56,7 @@ class Program:
         return self.endpoints[number]
 
     def choose(self, point):
-        """Let the fast path do what it can, or nothing."""
+        """Switch the fast path on or off."""
         fast = getattr(point, "fast", True)
         if fast != self.fast:
             self.card.write_register("FAST_PATH", FAST_PATH if fast else 0)
@@ -73,7 +73,7 @@ class Program:
 
     @property
     def keys(self):
-        """What the other side must know."""
+        """The keys for the other side."""
         return {"source": self.source.key, "target": self.target.key}
 
     def close(self):
@@ -85,7 +85,7 @@ class Program:
 
 
 def reap(endpoint, limit=16):
-    """Take completions; returns how many. Raises Failed when one tells of an error."""
+    """Take completions; returns their number. Raises Failed if one has an error."""
     entries = endpoint.poll(limit)
     for entry in entries:
         if entry.status != STATUS.OK:
@@ -94,7 +94,7 @@ def reap(endpoint, limit=16):
 
 
 def _next_order(pipe, program):
-    """The next order, its point prepared; None when there are no more."""
+    """The next order, with its point prepared; None at the end."""
     order = pipe.recv()
     if order and order != COUNT:
         program.prepare(order[0])
@@ -145,7 +145,7 @@ def main(pipe, kind, uri, node, firmware, seed, points):
 
 
 def _fail(pipe, why, name=""):
-    """Tell why this process ends; nobody may be there any more to hear it."""
+    """Send the reason why this process ends. The other process may have ended already."""
     with contextlib.suppress(OSError, ExchangeError):
         pipe.send({"failed": why, "name": name})
     return why

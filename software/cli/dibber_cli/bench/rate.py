@@ -1,5 +1,5 @@
-"""`rate`: distinct 8-byte inline puts a second, none coalesced, completions taken, one thread; gets
-and fetch-adds of 8 bytes.
+"""`rate`: distinct 8-byte inline puts per second, without coalescing, with their completions, from
+one thread; gets and fetch-adds of 8 bytes.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

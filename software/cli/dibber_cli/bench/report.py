@@ -1,6 +1,4 @@
-"""What a benchmark leaves in its output folder: JSON, CSV and chart, and the tables that people
-see.
-"""
+"""The output of a benchmark: JSON, CSV and chart in a folder, and the printed tables."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,7 +12,7 @@ from dibber_cli.bench.views import of_series
 
 
 def stem(report):
-    """Of its files."""
+    """Name of its files, without the ending."""
     return f"{report['test']}-{report['profile']}"
 
 
@@ -26,7 +24,8 @@ def write(report, panels, folder):
     )
     json_.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     with open(csv_, "w", newline="", encoding="utf-8") as f:
-        # Not every point has every key: why a point is not possible, what one way gave.
+        # Some keys are only in some points: why a point is not possible, the value of one
+        # direction.
         rows = csv.DictWriter(
             f,
             list(dict.fromkeys(key for point in report["points"] for key in point)),
@@ -42,7 +41,7 @@ def write(report, panels, folder):
 
 
 def share(point):
-    """Percent of the bound that the value comes to, where there are both; else None."""
+    """The value in percent of the bound, if both exist; else None."""
     value, bound = point["value"], point.get("bound")
     if not value or not bound:
         return None
@@ -92,15 +91,15 @@ def tabulate(report, table):
 
 
 def units(report):
-    """The units of all points, in words."""
+    """The units of all points, as text."""
     return ", ".join(
         UNITS[unit].words for unit in dict.fromkeys(p["unit"] for p in report["points"])
     )
 
 
 def remarks(report):
-    """Sentences below the tables: what is not possible, what was found, how it was measured, what
-    was compared.
+    """Sentences below the tables: impossible points, findings, notes on the measurement, compared
+    bytes.
     """
     reasons = {}
     for point in report["points"]:
@@ -120,7 +119,7 @@ def remarks(report):
 
 
 def show(report, tables):
-    """What people see: the tables, what was found besides, and what was compared."""
+    """Print the tables, the findings, and the compared bytes."""
     print(
         f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} "
         f"{'in simulated time' if report['time_base'] == 'simulated' else 'on hardware'}"

@@ -8,7 +8,7 @@ import json
 from dibber_cli.bench import TESTS
 from dibber_cli.errors import CommandError
 
-KEYS = {"test", "profile", "seed", "points", "versions"}  # of the JSON that report.write() leaves
+KEYS = {"test", "profile", "seed", "points", "versions"}  # of the JSON that report.write() writes
 
 
 def module(test):
@@ -17,7 +17,7 @@ def module(test):
 
 
 def _read(path):
-    """The result in a file; None when it is JSON of something else."""
+    """The result in a file; None if it is other JSON."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -32,8 +32,7 @@ def _read(path):
 def load(path):
     """The results in a folder, or the one in a file, in the order of TESTS and of profiles.
 
-    Other files, JSON of something else included, are passed over. Raises CommandError when no
-    result is there.
+    Other files, and other JSON, are skipped. Raises CommandError if there is no result.
     """
     if not path.exists():
         raise CommandError(

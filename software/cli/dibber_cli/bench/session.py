@@ -1,4 +1,4 @@
-"""Points measured on a pair of simulated cards, and the report that they make."""
+"""Points measured on a pair of simulated cards, and their report."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,13 +14,12 @@ from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.simulator import Pair
 
-# Where the library begins to hand out bus addresses; the bound needs to know only whether that is
-# below 4 GiB.
+# The library's first bus address. The bound only needs to know whether it is below 4 GiB.
 BUS_ADDRESS = 0x1000_0000
 
 
 class Workers:
-    """Both programs, of class `kind`, for the length of a `with` statement.
+    """Both programs, of class `kind`, in a `with` statement.
 
     pair : a simulator.Pair or hosts.Cards; a program whose URI is None runs on another host
     """
@@ -55,7 +54,7 @@ class Workers:
         return self
 
     def receive(self):
-        """What both programs answer. Raises CommandError when one failed, SimulatorError when the
+        """The answers of both programs. Raises CommandError if one failed, SimulatorError if the
         simulator ended.
         """
         answers, open_pipes = [None, None], list(self.pipes)
@@ -90,7 +89,7 @@ class Workers:
         return [one for one in ready if one not in distant or one.ready()]
 
     def do(self, point, keys):
-        """Have both do `point`, each being told the other's keys: what they answer."""
+        """Let both execute `point`, each with the other's keys; returns their answers."""
         for pipe, key in zip(self.pipes, reversed(keys)):
             pipe.send((point, key))
         return self.receive()
@@ -112,7 +111,7 @@ class Workers:
             self.end()
 
     def end(self):
-        """End both processes, whatever they do."""
+        """End both processes in any state."""
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
@@ -131,7 +130,7 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards
 
     kind : class of the programs that do the points
 
-    If a point fails, the error has what the points before it took as its `measured`: a list of
+    If a point fails, the error's `measured` has the times of the points before it: a list of
     dictionaries with series, x, and elapsed_ps of both cards.
     """
     check()
@@ -152,13 +151,13 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards
 
 
 def check():
-    """Raise CommandError if something is not built that every benchmark needs."""
+    """Raise CommandError if a part that every benchmark needs is not built."""
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
 
 
 def _measure(profile, seed, points, progress, options, kind, results, cards):
-    """measure(); each result is in the list `results` as soon as it is there."""
+    """measure(); each result is put into the list `results` at once."""
     with cards or Pair(profile, seed=seed, options=options) as pair:
         with Workers(pair, kind, seed, points) as workers:
             opened = pair.opened = workers.receive()
@@ -197,7 +196,7 @@ def _measure(profile, seed, points, progress, options, kind, results, cards):
 
 
 def versions_of(build, identity, interface, hash_):
-    """What was measured: words of the gateware, the control program and the library."""
+    """Versions: words of the gateware, the control program and the library."""
     return {
         "gateware": f"{build:08x}",
         "firmware": f"{identity:08x}",
@@ -209,7 +208,7 @@ def versions_of(build, identity, interface, hash_):
 
 
 def bound_of(profile, point):
-    """The Bound of what the card does for a point."""
+    """The Bound of the card's part of a point."""
     sides = [
         pattern.side(BUS_ADDRESS + base)
         for pattern, base in (point.moved(point.source), point.moved(point.target))
@@ -250,7 +249,7 @@ def limit_of(profile, result, best, sender=0):
 
 
 def evaluate(profile, result, x_unit, sender=0):
-    """A point of the report: of the direction in which card `sender` sends."""
+    """A point of the report, for the direction in which card `sender` sends."""
     point = result["point"]
     answer = result["answers"][point.issuer(sender)]
     best = bound_of(profile, point)
@@ -308,13 +307,13 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None):
 
 
 def machine(profile):
-    """The values of a profile that figures depend on."""
+    """The values of a profile on which figures depend."""
     values = dataclasses.asdict(profile)
     return {name: values[name] for name in values if name not in ("name", "path")}
 
 
 def compared(results):
-    """How many bytes were compared, and how many were wrong."""
+    """Numbers of compared and of wrong bytes."""
     answers = [
         answer for result in results for answer in result["answers"] if "bytes_wrong" in answer
     ]

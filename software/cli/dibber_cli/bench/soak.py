@@ -1,7 +1,7 @@
-"""`soak`: random transfers of all kinds both ways, over a cable with bit errors that is pulled now
-and then; every byte compared.
+"""`soak`: random transfers of all kinds in both directions, over a cable with bit errors that is
+sometimes unplugged. Every byte is compared.
 
-What the commands are, and what memory must hold: dibber_cli/soak. `make soak` runs many more.
+The commands, and the expected memory: dibber_cli/soak. `make soak` runs many more.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -21,10 +21,10 @@ SEGMENTS = 8  # of the run; each is a point
 TRANSFERS = 150  # of a segment
 QUICK = {"segments": 3, "transfers": 80}
 BER = 1e-6  # of the cable
-# The cable is out for OUT_US once in each EVERY_US, as often as there may be time for. It does not
-# matter that it begins while the programs open their cards.
+# The cable is unplugged for OUT_US once in each EVERY_US, during the whole run. The first time may
+# be while the programs open their cards, which does no harm.
 EVERY_US, OUT_US, TIMES = 1_000, 150, 200
-# Counters of both cards that the findings tell, in words.
+# Counters of both cards in the findings, with their text.
 COUNTED = {
     "link_lost": "times the link was lost",
     "code_errors": "code errors",
@@ -38,7 +38,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Segment:
-    """So many transfers more."""
+    """A segment of so many more transfers."""
 
     x: int
     transfers: int
@@ -59,9 +59,7 @@ def faults(seed):
 
 
 def measure(profile, seed, points, progress=None):
-    """One run; a result is what came to pass in a segment. What is not a wrong byte and yet wrong
-    ends it.
-    """
+    """One run; a result describes one segment. Any fault other than a wrong byte ends the run."""
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
     results, total = [], sum(point.transfers for point in points)

@@ -1,4 +1,4 @@
-"""How fast the simulator is: simulated card-cycles in a second of CPU time, host model and cable
+"""Speed of the simulator: simulated card-cycles in a second of CPU time, host model and cable
 included.
 
 A card-cycle is one cycle of one card. CPU time is that of the simulator process, in one thread, so
@@ -30,7 +30,7 @@ REFERENCE_SECONDS = 1
 
 @dataclass(frozen=True)
 class Rest:
-    """A point in which both programs wait for `nanoseconds` and nothing comes."""
+    """A point in which both programs only wait for `nanoseconds`."""
 
     nanoseconds: int = IDLE_NS
     series: str = "idle"
@@ -72,8 +72,8 @@ def simulate(profile, seed, kind, points, options=()):
 
 
 def of_cards(profile, seed):
-    """For each run its name and card-cycles a second of CPU time; the bare model's beside it, or
-    None when that is not built.
+    """For each run its name and card-cycles per second of CPU time, with the bare model's value, or
+    None if that is not built.
 
     Returns a list of (name, ours, reference).
     """
@@ -87,8 +87,8 @@ def of_cards(profile, seed):
 
 
 def of_reference(profile):
-    """Cycles a second of CPU time of a bare VexRiscv + LitePCIe model of the profile's data width;
-    None when it is not built.
+    """Cycles per second of CPU time of a bare VexRiscv + LitePCIe model of the profile's data
+    width; None if it is not built.
     """
     binary = paths.BUILD / "sim" / f"{REFERENCE}-{profile.data_width}"
     if not binary.exists():

@@ -1,33 +1,33 @@
-"""Which stage of the cards limits a transfer, and to what: read off their counters.
+"""The stage of the cards that limits a transfer, and its limit, from the cards' counters.
 
-A counter BUSY_… counts the cycles in which something stood at the input of its stage. A stage that
-is busy all the time is the limit, or waits for a busy one behind it: so the limit is the last one,
-in the direction of the data, among the busiest. What it could do is the payload divided by its busy
-time. Where no counted stage is busy, what can be computed is looked at: the terms of the bound,
-among them the completions that come to the card, and the gather engine, which takes one piece of
-the source a cycle.
+A counter BUSY_… counts the cycles in which data stood at the input of its stage. A stage that is
+busy all the time is the limit, or waits for a busy one behind it. So the limit is the last one of
+the busiest stages, in the direction of the data. Its possible rate is the payload divided by its
+busy time. If no counted stage is busy, computed limits are checked. These are the terms of the
+bound, with the completions that come to the card, and the gather engine, which takes one piece of
+the source per cycle.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.description import HANDLER, MCP_STATE, SHARED, C
 
-# In the order in which data pass: on the card whose memory is read, then on the one whose memory is
+# In the order of the data: on the card whose memory is read, then on the card whose memory is
 # written.
 SENDER = ("request", "pcie", "packet", "link")
 RECEIVER = ("scatter", "write", "pcie")
 STAGES = tuple(dict.fromkeys(SENDER + RECEIVER))
 
-# What the control program does: its handlers, each a busy time too.
+# The control program's handlers, each with its busy time.
 HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "TIMER")
 PROGRAM = "control program"
 LATENCY = "latency"
 
 # share of the time, or of the bound, from which on a stage counts as a limit …
 BUSY = 0.9
-ALIKE = 0.02  # … and shares that differ by no more are alike
+ALIKE = 0.02  # … and shares that differ by no more are equal
 GATHER = "gather"
-# the same for pieces a cycle in the gather engine, which stands still between two transfers
+# the same for pieces per cycle in the gather engine, which rests between two transfers
 GATHER_BUSY = 0.75
 # the same for the control program's handlers: its loop between them is not counted
 PROGRAM_BUSY = 0.6
@@ -60,7 +60,7 @@ def handler(card, name):
 
 
 def between(before, after):
-    """What was counted from one read() to another."""
+    """The counts between two read()s."""
     return {name: (after[name] - before[name]) % MODULO for name in after}
 
 
@@ -79,8 +79,8 @@ def shares(sender, receiver, cycles):
 def program_share(sender, receiver, cycles):
     """The share of the time in which the busier of both control programs was in a handler.
 
-    Of a ping-pong the time is half of what was counted in, so that a program that was never idle
-    would have twice the time.
+    The time of a ping-pong is half of the counted time, so a program that was never idle would have
+    twice the time.
     """
     return min(1, max(sum(side[name] for name in HANDLERS) for side in (sender, receiver)) / cycles)
 
@@ -88,9 +88,9 @@ def program_share(sender, receiver, cycles):
 def limit(sender, receiver, cycles, pieces=0, term=("", 0)):
     """(name of the limit, its share of `cycles`); the share of LATENCY is None: nothing was busy.
 
-    cycles : that the transfer took
+    cycles : time of the transfer
     pieces : of the source, as the gather engine takes them
-    term   : (name of the least term of the bound, share of it that was reached)
+    term   : (name of the smallest term of the bound, the reached share of it)
     """
     busy = shares(sender, receiver, cycles)
     most = max(share for _, share in busy)

@@ -1,6 +1,4 @@
-"""`stride`: 8-byte elements at strides, the ETH chart of 1998, with what else could be done in the
-same chart.
-"""
+"""`stride`: 8-byte elements at strides, the ETH chart of 1998, beside alternatives."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -25,7 +23,7 @@ OURS = {
     "put-src-strided": (True, False),
     "put-both-strided": (True, True),
 }
-# with --series alone: they double the time
+# only with --series, because they double the time
 GETS = {"get-dst-strided": (False, True), "get-src-strided": (True, False)}
 # likewise
 LISTS = {
@@ -42,7 +40,7 @@ PEERS = (
 )
 
 
-# series that points() knows
+# series of points()
 CHOICE = (*OURS, *GETS, *LISTS, "put-contiguous-unpack", "descriptors")
 
 QUICK = {"strides": (1, 2, 8, 64)}  # of points()
@@ -54,7 +52,7 @@ def side(strided, stride):
 
 
 def listed(stride):
-    """The same places, named by a list."""
+    """The same places, given by a list."""
     return Pattern.indexed(
         ELEMENT, range(0, ELEMENTS * stride, stride), ELEMENT * ELEMENTS * stride, TRANSFERS
     )

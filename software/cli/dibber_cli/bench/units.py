@@ -1,4 +1,4 @@
-"""The units of benchmarks' values: how they are called, shown and compared."""
+"""The units of benchmarks' values: their names, formats and comparison."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -21,9 +21,9 @@ class Unit:
         return format(value, self.form)
 
     def better(self, before, after):
-        """By how many percent `after` is better than `before`; negative: worse. Of speed, so that
-        twice the time is -50;
-        100 from nothing."""
+        """Percent by which `after` is better than `before`; negative: worse. It is of speed, so
+        twice the time is -50. From 0 it is 100.
+        """
         if before == after:
             return 0.0
         if self.less:

@@ -1,4 +1,4 @@
-"""What a benchmark shows of its report: tables for people and panels of its chart."""
+"""Views of a benchmark's report: printed tables and panels of its chart."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -25,7 +25,7 @@ class Panel:
 
     title, label : of the panel, of its x axis
     series       : names, in order
-    history      : mark what is known of Myrinet in 1998 at the first x
+    history      : mark Myrinet's value of 1998 at the first x
     logarithmic  : scale of the values
     """
 

@@ -14,7 +14,7 @@ from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
 # Operations ---------------------------------------------------------------------------------------
 # One transfer between the Walk `source` and the Walk `target`, by the call that a program would
-# take for it.
+# use.
 
 
 def put(worker, source, target, **how):
@@ -34,7 +34,7 @@ def put_inline(worker, source, target, **how):
 
 
 def get(worker, source, target, *, node, tag, **_):
-    """Nobody there is told: a get has no notice."""
+    """A get has no notice, so the other side learns nothing."""
     if source.list or target.list:
         worker.endpoint.get_indexed(source, target, node=node, tag=tag)
     elif source.levels or target.levels:
@@ -146,7 +146,7 @@ class Worker(Program):
         )
 
     def _noticed(self, point):
-        """Whether the other side's last transfer has come."""
+        """Return whether the other side's last transfer has come."""
         events = self.endpoint.poll_events()
         for event in events:
             if event.notice != point.number:
@@ -154,9 +154,9 @@ class Worker(Program):
         return bool(events)
 
     def _transfer(self, point, keys):
-        """Issue, with `outstanding` commands under way, and wait for what comes. Times from the
-        first call to the
-        poll that took the last completion."""
+        """Issue transfers with `outstanding` under way, and wait for the completions. The time is
+        from the first call to the poll that took the last completion.
+        """
         begin = end = self.endpoint.clock()
         issued, left = 0, point.transfers if self.node in point.issuers else 0
         awaited = 1 - self.node in point.senders and not point.pulls

@@ -17,7 +17,7 @@ def add_to(sub, command, parser):
         sub,
         "completion",
         show,
-        "Print a script that completes this command's line in a shell.",
+        "Print a shell script that completes command lines of dibber.",
         [
             "source <(dibber completion bash)",
             "dibber completion zsh > ~/.zfunc/_dibber",

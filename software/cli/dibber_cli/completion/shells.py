@@ -1,7 +1,7 @@
-"""The completion scripts: a Place each becomes cases of bash and zsh, and lines of fish.
+"""The completion scripts: each Place becomes cases of bash and zsh, and lines of fish.
 
-bash and zsh walk along the words that stand already: they find the Place, how many positionals it
-has, and whether an option waits for its value. Sockets of the simulator in the background complete
+bash and zsh walk along the present words. They find the Place, its number of positionals, and
+whether an option waits for its value. Sockets of the simulator in the background complete
 as URIs.
 """
 
@@ -18,16 +18,14 @@ def _quoted(text):
 
 
 def _walk_cases(places):
-    """Cases that go on along the path, and cases of options that take a value."""
+    """Cases that follow the path, and cases of options that take a value."""
     steps = [f"{p.path} {name}" for p in places for name, _ in p.commands]
     takes = [f"{p.path} {name}" for p in places for o in p.options if o.value for name in o.names]
     return ("|".join(f'"{s}"' for s in steps), "|".join(f'"{t}"' for t in takes))
 
 
 def _value_cases(places):
-    """(pattern, Value) for each value that an option of some place takes, and each positional:
-    "path #n".
-    """
+    """(pattern, Value) for each value that an option takes, and for each positional: "path #n"."""
     for p in places:
         for o in p.options:
             if o.value:
@@ -164,7 +162,9 @@ complete -c dibber -f
 
 
 def _fish_value(value, option):
-    """Arguments of `complete` for a value; `option`: of an option, which needs one."""
+    """Arguments of `complete` for a value; `option`: the value belongs to an option, which needs
+    it.
+    """
     words = " ".join(value.words) + (" (__dibber_uris)" if value.kind == URIS else "")
     parts = [] if not option else ["-r"] if value.kind == FILES else ["-x"]
     if not option and value.kind == FILES:

@@ -1,4 +1,4 @@
-"""What can stand where on the command line, read off an argparse parser."""
+"""The words that can stand at each place of the command line, from an argparse parser."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from dibber_cli import profile
 
-# What a value is, by the metavar that all commands use for it.
+# The kind of a value, by the metavar that all commands use for it.
 FILES, URIS = "files", "uris"
 KINDS = {"FILE": FILES, "FOLDER": FILES, "DIR": FILES, "A": FILES, "B": FILES, "URI": URIS}
 
 
 @dataclass(frozen=True)
 class Value:
-    """Of an option or a positional: one of `words`, or something of a `kind` (FILES, URIS, "" for
+    """Value of an option or a positional: one of `words`, or of a `kind` (FILES, URIS, "" for
     anything).
     """
 
@@ -33,7 +33,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Place:
-    """A command, or a group of commands, and what can follow it.
+    """A command, or a group of commands, and the words that can follow it.
 
     path     : "dibber bench stride"
     commands : ((name, text), …) of a group
@@ -61,7 +61,7 @@ def _text(help_):
 
 
 def leaves(parser, path=None):
-    """Every Place of a parser, groups before what is in them."""
+    """Every Place of a parser, groups before their members."""
     path = path or parser.prog
     found = []
     commands, options, positionals, many = [], [], [], False

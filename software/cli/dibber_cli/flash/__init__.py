@@ -1,3 +1,3 @@
-"""Bitstreams into boards: `dibber flash`, and what the boards' own command lines do."""
+"""Bitstreams into boards: `dibber flash`, and the same from the boards' own command lines."""
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,4 @@
-"""What hw/openocd/boards.toml says of each board."""
+"""The entry of hw/openocd/boards.toml for each board."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,8 +13,8 @@ FOLDER = paths.ROOT / "hw" / "openocd"
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-    """A table of that file; `golden` and `user` are None where there is room for one image,
-    `loader` where the flash is not written.
+    """A table of that file. `golden` and `user` are None if there is room for only one image, and
+    `loader` is None if the flash cannot be written.
     """
 
     name: str
@@ -58,7 +58,7 @@ def find(name):
 
 
 def of(board, variant=None):
-    """The board of a file in boards/, with its variant if it has some: a speed grade makes no
+    """The board of a file in boards/, with its variant if it has any. The speed grade makes no
     difference here.
     """
     return find(f"{board}_{variant.rstrip('+')}" if variant else board)

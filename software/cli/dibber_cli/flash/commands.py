@@ -1,5 +1,5 @@
-"""`dibber flash`: a bitstream that its manifest stands for, into a board: over JTAG, or through a
-card that is up.
+"""`dibber flash`: write a bitstream with its manifest to a board, over JTAG or through a running
+card.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -11,8 +11,7 @@ from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.flash import board as boards
 from dibber_cli.flash import manifest, tools, up
 
-# The name that a board has in a manifest, where that is not OpenOCD's: designs and variants of
-# boards/.
+# The name of a board in a manifest, if it differs from OpenOCD's: designs and variants of boards/.
 MANIFEST_NAMES = {"cle215p": "cle-215", "cle215": "cle-215", "cle101": "cle-101"}
 
 
@@ -29,8 +28,8 @@ def board_of(name):
 
 
 def bitstream(path, golden):
-    """A bitstream, or the only one in a folder that is, or is no, golden image. Of an ECP5 any can
-    be it, and none is named so.
+    """A bitstream, or the only one in a folder that is (or is not) a golden image. For an ECP5 any
+    bitstream can be the golden image, and no name marks it.
     """
     if not path.is_dir():
         return path
@@ -106,6 +105,6 @@ def add_to(sub, command):
     which = p.add_mutually_exclusive_group()
     which.add_argument("--golden", action="store_true", help="the file is the golden image")
     which.add_argument(
-        "--load", action="store_true", help="only into the FPGA; it is lost with the power"
+        "--load", action="store_true", help="load it only into the FPGA, until the power is off"
     )
-    p.add_argument("--show", action="store_true", help="print what would be done; change nothing")
+    p.add_argument("--show", action="store_true", help="print the commands; change nothing")

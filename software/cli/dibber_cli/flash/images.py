@@ -1,4 +1,4 @@
-"""Two images in one flash: what tells a golden one, and what leads from one to the other."""
+"""Two images in one flash: how to recognize a golden one, and the jump from one to the other."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -11,11 +11,11 @@ from dibber_cli.flash.board import PAGE
 PREAMBLE = bytes.fromhex("ffffbdb3")
 CONTROL = 0x22  # LSC_PROG_CNTRL0
 JUMP = 0x7E
-READ_SLOWLY = 0x03  # the flash's command, which every one knows
+READ_SLOWLY = 0x03  # a command that every flash knows
 
 
 def jump(address):
-    """The page at the end of an ECP5's flash: go on at that address."""
+    """The page at the end of an ECP5's flash: a jump to that address."""
     page = b"\xff" * 16 + PREAMBLE + b"\xff" * 4 + bytes([CONTROL, *bytes(7)])
     page += bytes([JUMP, 0, 0, 0, READ_SLOWLY]) + address.to_bytes(3, "big") + b"\xff" * 18
     return page.ljust(PAGE, b"\xff")
@@ -37,7 +37,7 @@ TYPE_1, WRITE = 0b001, 0b10
 
 
 def goes_on_at(content):
-    """Where a bitstream of a 7-series part has it go on (WBSTAR, then IPROG), or None: it stays."""
+    """The address to which a bitstream of a 7-series part jumps (WBSTAR, then IPROG), or None."""
     at, address = content.find(SYNC) + len(SYNC), None
     if at < len(SYNC):
         raise CommandError("this is no bitstream of a 7-series part: it has no sync word")
@@ -56,14 +56,14 @@ def goes_on_at(content):
     return None
 
 
-# What Vivado writes before the bits: a head, then fields of a letter and two bytes of length; `e`
-# has four, and the bits follow.
+# Vivado writes before the bits: a head, then fields of a letter and two bytes of length. `e` has
+# four, and the bits follow.
 HEAD = bytes.fromhex("00090ff00ff00ff00ff0000001")
 
 
 def bits(content):
-    """What of a file the FPGA is to find in its flash: an ECP5 takes a .bit as it is, of a 7-series
-    part's the head is left out.
+    """The bytes of a file for the FPGA's flash. An ECP5 takes a .bit file unchanged; for a 7-series
+    part the head is left out.
     """
     if not content.startswith(HEAD):
         return content
@@ -81,9 +81,9 @@ def bits(content):
 
 
 def plan(board, content, golden):
-    """[(address, bytes or None)] to be written of an image; None stands for the image itself.
+    """[(address, bytes or None)] to write for an image; None stands for the image itself.
 
-    Raises CommandError when it does not fit, or is not what it must be there.
+    Raises CommandError if the image does not fit, or is not of the kind for this place.
     """
     if golden and board.golden is None:
         raise CommandError(

@@ -1,4 +1,4 @@
-"""The manifest beside a bitstream, and what it forbids."""
+"""The manifest beside a bitstream, and the checks against it."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,8 +9,8 @@ from dibber_cli.errors import CommandError
 
 
 def check_run(folder):
-    """Raise CommandError when `folder` is a project of 'make bitstream' that was not run: it has no
-    bitstream yet.
+    """Raise CommandError if `folder` is a project of 'make bitstream' that was not run, and so has
+    no bitstream yet.
     """
     if (folder / "run.sh").exists() and not (folder / "manifest.json").exists():
         raise CommandError(
@@ -21,8 +21,8 @@ def check_run(folder):
 
 
 def check(file, board):
-    """The manifest of a bitstream, as a dictionary. Raises CommandError when this one should not go
-    into that board.
+    """The manifest of a bitstream, as a dictionary. Raises CommandError if this bitstream must not
+    go into that board.
 
     file  : Path of a bitstream; `manifest.json` lies beside it
     board : board.Board, or None: any

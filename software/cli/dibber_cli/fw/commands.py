@@ -17,7 +17,7 @@ from dibber_cli.monitor import pause
 
 
 def fw_trace(arguments):
-    """Ends with 1 when the program has stopped."""
+    """Ends with 1 if the program has stopped."""
     with programmed(arguments.uri) as card:
         info, shared = card.info(), Shared.of(card)
         before, since = None, 0
@@ -63,7 +63,7 @@ def _show(arguments, rates):
 
 
 def fw_top(arguments):
-    """Ends with 1 when the program has stopped; Ctrl-C is the way to end it, and no error."""
+    """Ends with 1 if the program has stopped. Ctrl-C is the normal end, and no error."""
     with programmed(arguments.uri) as card:
         info, shared = card.info(), Shared.of(card)
         before = top.sample(card, shared)
@@ -151,7 +151,7 @@ def add_to(sub, fw, command):
     def card_command(group, name, function, text, as_json=True):
         p = command(group, name, function, text, as_json=as_json)
         if name == "coredump":
-            p.add_argument("file", metavar="FILE", help="to write")
+            p.add_argument("file", metavar="FILE", help="core file to write")
         p.add_argument(
             "uri",
             metavar="URI",
@@ -175,29 +175,29 @@ def add_to(sub, fw, command):
     p.add_argument(
         "--follow",
         action="store_true",
-        help="go on until it stops, or until Ctrl-C",
+        help="go on until the program stops, or until Ctrl-C",
     )
     p.add_argument(
         "--interval",
         type=numbers.real(*numbers.SECONDS),
         default=0.2,
         metavar="SECONDS",
-        help="time from one look to the next (default 0.2)",
+        help="time between two reads (default 0.2)",
     )
     p = card_command(
         fw,
         "top",
         fw_top,
-        "Show what a control program does with its time: handlers, rates, queues.",
+        "Show how a control program spends its time: handlers, rates, queues.",
         as_json="lines",
     )
-    p.add_argument("--once", action="store_true", help="one look")
+    p.add_argument("--once", action="store_true", help="print one table and end")
     p.add_argument(
         "--interval",
         type=numbers.real(*numbers.SECONDS),
         default=1.0,
         metavar="SECONDS",
-        help="time from one look to the next (default 1)",
+        help="time between two reads (default 1)",
     )
     p = card_command(
         fw,
@@ -213,9 +213,8 @@ def add_to(sub, fw, command):
         default=[],
         dest="places",
         metavar="FUNCTION",
-        help="stop there, or at FILE:LINE, when the control program comes there. Turns the card's "
-        "fast "
-        "path off, which would do its work. Can be given several times",
+        help="stop when the control program reaches FUNCTION, or FILE:LINE. Switches off the "
+        "card's fast path, because it would do the work instead. Can be given several times",
     )
     card_command(
         fw,

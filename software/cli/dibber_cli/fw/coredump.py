@@ -11,13 +11,13 @@ EHDR, PHDR = "<16s2H5I6H", "<8I"
 ET_CORE, EM_RISCV, PT_LOAD, PT_NOTE, NT_PRSTATUS = 4, 243, 1, 4, 1
 READ_WRITE_EXECUTE = 7
 
-# struct elf_prstatus of 32-bit RISC-V Linux, which gdb takes from a bare machine, too: what is not
-# named is 0.
+# struct elf_prstatus of 32-bit RISC-V Linux. gdb accepts it from a bare machine too. Fields without
+# a name are 0.
 PRSTATUS_SIZE, PR_CURSIG, PR_PID, PR_REG = 204, 12, 24, 72
 
 
 def prstatus(trap):
-    """The registers as they were; pc stands in the place of x0."""
+    """The registers; pc stands in the place of x0."""
     status = bytearray(PRSTATUS_SIZE)
     struct.pack_into("<H", status, PR_CURSIG, traps.cause_of(trap)[1])
     struct.pack_into("<I", status, PR_PID, 1)

@@ -1,4 +1,4 @@
-"""`dibber fw debug`: gdb at the control program of a simulated card, by OpenOCD."""
+"""`dibber fw debug`: gdb at the control program of a simulated card, through OpenOCD."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -19,8 +19,8 @@ OPENOCD = paths.ROOT / "hw" / "openocd"
 
 
 def gdb_command(elf, socket, log="/dev/null"):
-    """The words of a command line: gdb with `elf`, and an OpenOCD of its own at the JTAG pins
-    behind `socket`.
+    """The words of a command line: gdb with `elf`, and its own OpenOCD at the JTAG pins behind
+    `socket`.
     """
     openocd = [
         "openocd",
@@ -30,7 +30,7 @@ def gdb_command(elf, socket, log="/dev/null"):
         "-f",
         str(OPENOCD / "sim.cfg"),
     ]
-    # For Linux, which gdb would assume, it steps by breakpoints instead of asking for a step.
+    # gdb would assume Linux, where it steps by breakpoints instead of the target's step.
     return [
         "gdb-multiarch",
         "-q",
@@ -65,7 +65,7 @@ def _check_places(elf, places):
 
 
 def _run_beside(command):
-    """Run gdb until it ends. Ctrl-C is for gdb alone, which stops the control program then."""
+    """Run gdb until it ends. Ctrl-C goes only to gdb, which then stops the control program."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     process = subprocess.Popen(command, cwd=paths.ROOT)
     try:
@@ -90,7 +90,7 @@ def _debug_a_pair(elf, breaks):
 
 
 def fw_debug(arguments):
-    """Becomes gdb; without a URI it runs gdb beside a pair of its own."""
+    """Becomes gdb; without a URI, starts a pair and runs gdb beside it."""
     elf = paths.elf()
     for tool in ("gdb-multiarch", "openocd"):
         if not shutil.which(tool):
@@ -117,5 +117,5 @@ def fw_debug(arguments):
     if breaks:
         with programmed(arguments.uri) as card:
             card.write_register("FAST_PATH", 0)
-    os.chdir(paths.ROOT)  # where the ELF's names of sources begin
+    os.chdir(paths.ROOT)  # the ELF's names of sources are relative to it
     os.execvp(command[0], command)

@@ -1,4 +1,4 @@
-"""Work for the control programs of two cards, so that a debugger finds them at it."""
+"""Work for the control programs of two cards, so a debugger finds them busy."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,7 +12,7 @@ from libdibber import Right
 from dibber_cli import paths
 
 BYTES = 4096  # of a put and a get
-STEP_NS = 10_000_000  # of simulated time, from one look at `ending` to the next
+STEP_NS = 10_000_000  # of simulated time, between two checks of `ending`
 RIGHTS = Right.LOCAL_READ | Right.LOCAL_WRITE | Right.REMOTE_READ | Right.REMOTE_WRITE
 
 
@@ -23,8 +23,8 @@ class Exercise(threading.Thread):
     Attributes
     ----------
     ready  : Event; set when the first transfer begins, or when the thread has failed
-    error  : what it failed with, or None
-    ending : set it before the simulator is stopped; then it is no failure that the cards are lost
+    error  : the exception that ended it, or None
+    ending : set it before the simulator is stopped; then losing the cards is no failure
     """
 
     def __init__(self, uris):
@@ -65,8 +65,8 @@ class Exercise(threading.Thread):
                 ends[other].poll_events()
 
     def _end(self, end, transfer, *arguments, **delivery):
-        """Begin a transfer and wait until it has ended, well or not: a debugger may have kept a
-        program for longer than transfers wait.
+        """Begin a transfer and wait for its end, which may be a failure: a debugger may have
+        stopped a program for longer than a transfer's timeout.
         """
         transfer(*arguments, **delivery)
         while not self.ending and not end.poll():

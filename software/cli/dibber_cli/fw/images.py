@@ -1,5 +1,5 @@
-"""Which image a card was given last, so that a reset can give it again: a copy, whatever becomes of
-the file.
+"""The image that was loaded into a card last, for a reset: a copy, which does not depend on the
+file.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -21,13 +21,13 @@ def _name(uri):
 
 
 def remember(uri, file):
-    """`file` runs on the card now."""
+    """Remember that `file` runs on the card now."""
     with paths.RunFolder(create=True) as folder:
         folder.write(_name(uri), Path(file).read_bytes())
 
 
 def check(file):
-    """Raise CommandError, which says what to load, when `file` is not there, is no file, or is the
+    """Raise CommandError, which says what to load, if `file` does not exist, is no file, or is the
     ELF beside an image.
     """
     path = Path(file)
@@ -53,9 +53,10 @@ def check(file):
 
 @contextlib.contextmanager
 def last(uri):
-    """What `dibber fw load` gave the card last, else this tree's own: (path to load, name to show).
+    """The image that `dibber fw load` loaded last, else this tree's own: (path to load, name to
+    show).
 
-    The path leads to the file that was opened and checked, whatever becomes of its name.
+    The path leads to the opened and checked file, even if its name changes.
     """
     with contextlib.ExitStack() as opened:
         try:

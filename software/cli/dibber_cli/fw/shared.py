@@ -1,6 +1,4 @@
-"""struct mcp_shared: what a control program tells of itself, while it runs and after it has
-stopped.
-"""
+"""struct mcp_shared: a control program's data about itself, while it runs and after its end."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,7 +13,7 @@ LAYOUTS = {layout.name: layout for layout in STRUCTS}
 
 
 def decode(layout, data):
-    """A structure of the interface description as a dictionary; several of a kind are a list."""
+    """A structure of the interface description as a dictionary; arrays are lists."""
     return {m.name: _member(m, data[m.offset : m.offset + m.size]) for m in layout.members}
 
 
@@ -40,7 +38,7 @@ class Shared:
     """The structure, read a member at a time.
 
     read       : function of offset and length, to bytes of the control program's memory
-    sram_bytes : of that memory, of which the structure is the end
+    sram_bytes : of that memory; the structure is at its end
     """
 
     def __init__(self, read, sram_bytes):
@@ -49,8 +47,8 @@ class Shared:
 
     @classmethod
     def of(cls, card):
-        """That of a card; raises CommandError when no program has written it. One that stopped may
-        not have come so far.
+        """The structure of a card. Raises CommandError if no program has written it. A program that
+        stopped early may not have written it.
         """
         shared = cls(card.read_firmware, card.sram_bytes)
         if not has_stopped(card.read_register("MCP_STATE")) and not shared.is_known():
@@ -62,8 +60,8 @@ class Shared:
         return shared
 
     def is_known(self):
-        """Whether a program of this interface has begun. It may be long gone: memory outlives a
-        reset of the card.
+        """Whether a program of this interface has begun. It may have ended long ago, because the
+        memory outlives a reset of the card.
         """
         return (self.member("version"), self.member("hash")) == (
             INTERFACE.version_word,
@@ -74,7 +72,7 @@ class Shared:
         return _member(SHARED[name], self._bytes(SHARED[name].offset, SHARED[name].size))
 
     def elements(self, name, first, count):
-        """Some of those that there are several of."""
+        """Some elements of an array."""
         member = SHARED[name]
         size = member.size // member.count
         data = self._bytes(member.offset + first * size, count * size)

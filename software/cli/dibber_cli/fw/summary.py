@@ -1,4 +1,4 @@
-"""What a control program has done since its start, in a few lines: for `dibber info`."""
+"""A control program's work since its start, in a few lines: for `dibber info`."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,8 +12,8 @@ COUNTS = ("commands", "refused", "timeouts", "strays", "claims")
 
 
 def read(card):
-    """Counts, the size of its image (None: it has not said), the work of each handler that had any,
-    and what stopped the program, as a dictionary; None when none runs.
+    """Counts, the size of its image (None: unknown), the work of each handler that had any, and the
+    reason of a stop, as a dictionary; None if no program runs.
     """
     state = card.read_register("MCP_STATE")
     if state in (MCP_STATE.RESET, MCP_STATE.BOOT):

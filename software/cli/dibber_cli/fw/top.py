@@ -1,4 +1,4 @@
-"""What a control program does with its time."""
+"""How a control program spends its time."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -10,8 +10,8 @@ from dibber_cli.fw.shared import has_stopped
 
 HANDLERS = ("COMMAND", "SEND_DONE", "ACK", "ARRIVAL", "SCOUT", "TIMER")
 
-# What the program counts itself, by the name in struct mcp_shared; what is counted there as an
-# event of its trace; and the card's counters, for what hardware does in its place.
+# The program's own counts, by their names in struct mcp_shared; its counts of trace events; and the
+# card's counters, for work that hardware does in its place.
 COUNTS = (
     "commands",
     "refused",
@@ -51,8 +51,8 @@ COUNTERS = (
     "busy_scatter",
 )
 
-# The seven duties of a Myrinet Control Program, as firmware/README.md names them, and what tells
-# that they are done.
+# The seven duties of a Myrinet Control Program, as firmware/README.md names them, and the counts
+# that prove their work.
 DUTIES = {
     "routing table management": ("routes", "route_changes", "scouts"),
     "gathering": ("send_jobs", "fast_commands", "fast_answers"),
@@ -98,7 +98,7 @@ def sample(card, shared):
 
 
 def _queue(card, endpoint):
-    """How far an endpoint's queues are; None when it was not used."""
+    """State of an endpoint's queues; None if it was not used."""
     rung, head, read = (
         card.read_doorbell(endpoint, name)
         for name in ("COMMAND_PRODUCER", "COMMAND_HEAD", "CQ_CONSUMER")
@@ -114,7 +114,7 @@ def _queue(card, endpoint):
 
 
 def between(before, after, clock_hz):
-    """What a control program did from one sample to another, by the card's own clock.
+    """A control program's work from one sample to another, by the card's own clock.
 
     If the program was `restarted` between them, its counts are of the time since then; so are the
     card's after a reset.
@@ -175,7 +175,7 @@ def _work(before, now, restarted, cycles, seconds):
 
 
 def tables(rates):
-    """(headings, rows) of what output.table() shows, one after the other."""
+    """(headings, rows) of the tables for output.table(), one after the other."""
     yield (
         ["handler", "% of time", "calls/s", "cycles each", "longest", "instructions"],
         [

@@ -1,4 +1,4 @@
-"""The trace ring of a control program, in words."""
+"""The trace ring of a control program, as text."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,13 +12,12 @@ MODULO = 1 << 32  # of the ring's head, and of the clock's low word
 
 
 def read(shared, since=0):
-    """(entries, lost, next): what was traced since entry `since`, and how many of these the ring
-    has no more.
+    """(entries, lost, next): the entries since `since`, and how many of them the ring has lost.
 
-    A head before `since` is that of a program that began anew: all that it traced is shown.
+    If the head is before `since`, the program was restarted: all its entries are returned.
 
-    An entry is a dictionary; `next` is the `since` of the following call. The program may run: its
-    oldest entry is left out, for that may be the one that it writes now.
+    An entry is a dictionary; `next` is the `since` of the following call. The program may run, and
+    may be writing its oldest entry now, so this entry is left out.
     """
     head = shared.member("trace_head")
     if (head - since) % MODULO >= MODULO // 2:
@@ -122,7 +121,7 @@ def flow(value):
 
 
 def line(entry, before, clock_hz):
-    """For people: when, how long after the entry before, who, what."""
+    """A line of text: time, time since the entry before, handler, event."""
     gap = (
         ""
         if before is None

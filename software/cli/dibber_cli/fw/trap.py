@@ -1,4 +1,4 @@
-"""Why a control program has stopped."""
+"""Reasons why a control program has stopped."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -10,7 +10,7 @@ from dibber_cli.fw.shared import Shared, has_stopped
 
 WATCHDOG = 0x80000007  # machine timer interrupt
 
-# RISC-V Privileged ISA 20211203, table 3.6; and what a debugger calls it.
+# RISC-V Privileged ISA 20211203, table 3.6; and a debugger's name for each.
 CAUSES = {
     0: ("a jump to an address that is no multiple of 4", signal.SIGBUS),
     1: ("a fetch from where nothing is", signal.SIGSEGV),
@@ -44,12 +44,12 @@ def cause_of(trap):
 def read(shared):
     """struct mcp_trap as a dictionary, or None: the program's start clears it."""
     trap = shared.member("trap")
-    # In a trap handler mstatus.MPP is never 0 here: there is machine mode alone.
+    # In a trap handler mstatus.MPP is never 0 here, because there is only machine mode.
     return trap if trap["status"] else None
 
 
 def sentence(state, trap):
-    """What has become of a control program. `state` as enum mcp_state."""
+    """State of a control program, as text. `state` as enum mcp_state."""
     if trap is not None:
         value = (
             f" ({WITH_VALUE[trap['cause']]} {trap['value']:#x})"
@@ -76,8 +76,8 @@ def diagnose(card):
     """State, whether it has stopped by itself, trap and sentence of a card's control program as a
     dictionary.
 
-    A card is reset for each program that opens it to drive it, and one in the hands of VFIO for
-    any. The trap is there still.
+    A card is reset for each program that opens it to drive it, and a card behind VFIO for any
+    program. The trap is still there afterwards.
     """
     state = card.read_register("MCP_STATE")
     shared = Shared(card.read_firmware, card.sram_bytes)

@@ -1,3 +1,3 @@
-"""`dibber link`: what a cable does between two cards."""
+"""`dibber link`: test the cable between two cards."""
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,13 +1,13 @@
-"""Why packets were dropped or sent again, in sentences, from the counters of both cards.
+"""Reasons why packets were dropped or sent again, as sentences, from the counters of both cards.
 
 A cause hides its effects: a slack buffer that overflows truncates packets and leaves gaps, so only
-the overflow is told.
+the overflow is reported.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-# (counter, cause of what it counts). `{n}` is the count, `{card}` the card that counted, `{other}`
-# the one at the far end.
+# (counter, its cause). `{n}` is the count, `{card}` the card that counted, `{other}` the card at
+# the other end.
 CAUSES = (
     (
         "link_lost",
@@ -55,7 +55,7 @@ CAUSES = (
     ("completion_timeout", "the host of card {card} did not answer {n} reads"),
 )
 
-# What a cause brings with it at the same card, and what therefore needs no sentence of its own.
+# Effects of a cause at the same card. They need no sentence of their own.
 DAMAGED = ("header_crc_error", "payload_crc_error", "packet_truncated")
 FOLLOWS = {
     "link_lost": ("code_errors", "disparity_errors", *DAMAGED),
@@ -64,16 +64,16 @@ FOLLOWS = {
     "disparity_errors": DAMAGED,
 }
 
-# Consequences of a packet that is missing. They are told once, with the cause, or alone if no
+# Consequences of a packet that is missing. They are reported once, with the cause, or alone if no
 # counter names one.
 GAP = "packet_gap"
 DOUBLE = "packet_duplicate"
 
 
 def sentences(changes, metres=None):
-    """What the counters of both cards say about a transfer between them; [] if nothing was lost.
+    """Sentences about a transfer between both cards, from their counters; [] if nothing was lost.
 
-    changes : for each card a dictionary of what each counter counted
+    changes : for each card a dictionary with the change of each counter
     metres  : measured length of the cable, or None
     """
     found = []

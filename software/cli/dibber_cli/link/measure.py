@@ -1,5 +1,5 @@
-"""Measurements on a cable with a card at each end. Times are nanoseconds, simulated where the
-simulator keeps them.
+"""Measurements on a cable with a card at each end. Times are nanoseconds; with a
+simulator, they are simulated.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,7 +15,7 @@ from dibber_cli.link import status
 POLL_NS = 2_000
 PINGS = 4
 PING_LOOKS = 50  # 100 µs: 10 km of cable
-SETTLE_NS = 20_000  # by then both ends have done what they began at one time
+SETTLE_NS = 20_000  # after this time both ends have finished a step that they began together
 TRAIN_NS = 1_000_000  # a link that is not up by then does not come up
 BITS_WORD = 40  # of 8b/10b on the line
 
@@ -58,11 +58,11 @@ def train(side, limit=TRAIN_NS):
 
 
 def round_trip(side):
-    """Nanoseconds from the end of this card to the other's and back, transceivers included; None
-    without answer.
+    """Nanoseconds from this end to the other and back, transceivers included; None without an
+    answer.
 
-    The least of PINGS: a ping or pong that had to wait for another word shows as more. An answer
-    over kilometres of cable takes several looks.
+    The smallest of PINGS: a ping or pong that waits for another word takes longer. An answer over
+    kilometres of cable takes several reads.
     """
     found = []
     for _ in range(PINGS):
@@ -82,11 +82,12 @@ def transceivers(profile):
 
 
 def cable_length(nanoseconds, link, clock_hz):
-    """(metres of cable, what they may be wrong by); `link` is the profile's table of that name: the
+    """(metres of cable, their error bound); `link` is the profile's table of that name: the
     transceivers.
 
-    Either end sees what comes at its next clock edge, on average half a cycle late and at most half
-    a cycle off that: together one cycle too many, and half a cycle of doubt in each direction.
+    Each end sees a word at its next clock edge. This is half a cycle late on average, with an error
+    of at most half a cycle. Together that is one cycle too many, and half a cycle of doubt in each
+    direction.
     """
     cycle = 1e9 / clock_hz
     one_way = (nanoseconds - cycle) / 2 - link["transmit_ns"] - link["receive_ns"]
@@ -97,9 +98,9 @@ def cable_length(nanoseconds, link, clock_hz):
 
 
 def hears_itself(side):
-    """Set LINK_CONTROL.phy and tell whether this card then hears its own words.
+    """Set LINK_CONTROL.phy and return whether this card then receives its own words.
 
-    False: the transceiver has no loopback, or does not work. Told by a nonce that is nobody else's.
+    False: the transceiver has no loopback, or does not work. The card recognizes its own nonce.
     """
     side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", phy=1))
     nonce = side.card.read_register("LINK_NONCE")
@@ -112,8 +113,8 @@ def hears_itself(side):
 
 
 def transceiver_delay(side):
-    """(nanoseconds through this card's transmitter and receiver, what they may be wrong by); None
-    without a loopback.
+    """(nanoseconds through this card's transmitter and receiver, their error bound); None without a
+    loopback.
     """
     trip = round_trip(side) if hears_itself(side) else None
     side.card.write_register("LINK_CONTROL", 0)
@@ -136,7 +137,7 @@ def prbs_alone(side, loopback, sequence, nanoseconds):
 
 
 def prbs_echoed(ends, sequence, nanoseconds):
-    """As prbs_result(), of the first card, to which the second sends back what it hears."""
+    """As prbs_result(), for the first card; the second card sends back what it receives."""
     ends.both(
         lambda side: side.sleep(SETTLE_NS),
         lambda side: side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", far=1)),
@@ -164,14 +165,14 @@ def prbs_start(side, sequence):
 
 
 def prbs_settle(side, sequence):
-    """Send a sequence, and wait until the other end does so too."""
+    """Send a sequence, and wait until the other end sends it too."""
     side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", transmit=sequence))
     side.sleep(SETTLE_NS)
 
 
 def prbs_count(side, sequence, nanoseconds):
     """After prbs_settle() at both ends: check for so long; as prbs_result(). The other end sends
-    until it has done so too.
+    until it has checked too.
     """
     prbs_start(side, sequence)
     side.sleep(nanoseconds)
@@ -191,11 +192,11 @@ def prbs_result(side, then=0):
 
 
 def prbs(ends, sequence, nanoseconds, loopback=None):
-    """Bit errors in both directions, as bit_errors() of each card with whether it found the
-    sequence (`locked`).
+    """Bit errors in both directions, as bit_errors() of each card, with `locked`: whether it found
+    the sequence.
 
-    With a loopback: `near` or `phy`, what each card hears of itself, or None; `far`, what the first
-    card hears of itself through the second.
+    With a loopback `near` or `phy`, each card checks its own words, or the result is None. With
+    `far`, the first card checks its own words that come back through the second.
     """
     if loopback == "far":
         found = [prbs_echoed(ends, sequence, nanoseconds)]
@@ -208,8 +209,8 @@ def prbs(ends, sequence, nanoseconds, loopback=None):
 
 
 def upper_bound(errors, bits, confidence=0.95):
-    """The bit error rate that is not passed with that confidence: exact for a Poisson count
-    (Garwood, 1936).
+    """Upper limit of the bit error rate with that confidence: exact for a Poisson count (Garwood,
+    1936).
 
     The rate for which a count of `errors` or fewer has the probability 1 - confidence.
     """
@@ -229,7 +230,7 @@ def upper_bound(errors, bits, confidence=0.95):
 
 
 def bit_errors(words, wrong):
-    """As a dictionary: rate and its bound, from symbols that were wrong, each taken for one bit."""
+    """Rate and its bound as a dictionary. Each wrong symbol counts as one wrong bit."""
     bits = words * BITS_WORD
     return {
         "bits": bits,
@@ -247,17 +248,17 @@ def sequence_of(name):
 
 
 def offer(side):
-    """Make room for what comes; returns the key."""
+    """Register memory for the transfer; returns the key."""
     side.store = libdibber.alloc(2 * side.chunk)
     side.region = side.endpoint.register(side.store, RIGHT.REMOTE_WRITE)
     return side.region.key
 
 
 def send(side, key, total, block=0):
-    """Put `total` bytes in puts of `side.chunk`; with `block`, blocks of so many bytes at twice
-    their distance.
+    """Put `total` bytes in puts of `side.chunk`; with `block`, blocks of so many bytes at a stride
+    of twice their size.
 
-    Returns (MB/s, statuses other than OK); after one of those nothing more is sent.
+    Returns (MB/s, statuses other than OK); after such a status nothing more is sent.
     """
     chunk = side.chunk
     data = libdibber.alloc(chunk)
@@ -284,7 +285,7 @@ def send(side, key, total, block=0):
 
 
 def wrong_bytes(side, block=0):
-    """How many bytes of what came are not what was sent; the room is given back."""
+    """Number of received bytes that differ from the sent ones; the memory is released."""
     expected = pattern(side.chunk)
     if block:
         came = side.store.reshape(-1, 2 * block)[:, :block].ravel()
@@ -296,7 +297,7 @@ def wrong_bytes(side, block=0):
 
 
 def pattern(length):
-    """Bytes of which no two neighbouring 256 are alike."""
+    """Bytes without two equal blocks of 256 beside each other."""
     import numpy as np
 
     n = np.arange(length, dtype=np.uint32)

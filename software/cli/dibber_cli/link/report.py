@@ -8,12 +8,12 @@ from dibber_cli import counts
 from dibber_cli.link import causes, measure, status
 
 MEGA = 1_000_000
-STOP_NS = 100_000  # nobody who works stops an idle link for so long
+STOP_NS = 100_000  # no working card stops an idle link for so long
 SELF_NS = 50_000  # of bit sequence through a card's own transceiver
 
 
 class Tester:
-    """Runs the steps and keeps what they find in `result`; `say` is told about each step.
+    """Runs the steps and keeps their results in `result`; `say` gets the name of each step.
 
     ends : side.Ends. link : the profile's table of that name. seed : of the nonces
     """
@@ -22,7 +22,7 @@ class Tester:
         self.ends, self.link, self.say = ends, link, say
         self.random = random.Random(seed)
         self.result = {"verdict": "", "pass": False}
-        self.doubts = 1  # half cycles' worth, in the length: of the round trip
+        self.doubts = 1  # error of the length in half cycles: of the round trip
 
     def run(self, megabytes, prbs_ms):
         if self.training() and self.flow():
@@ -54,7 +54,7 @@ class Tester:
         return True
 
     def each_alone(self):
-        """Where to look, as far as a transceiver tells that hears itself and not the cable."""
+        """Advice where to look, from a transceiver in loopback, without the cable."""
         if any(link["reason"] == "LOOPBACK" for link in self.result["links"]):
             return ""
         self.say("each card alone")
@@ -74,7 +74,7 @@ class Tester:
         )
 
     def flow(self):
-        """The other end may say STOP for a moment, and nobody sends yet."""
+        """Check STOP: the other end may say STOP for a moment, and no card sends yet."""
         self.say("flow")
 
         def stopped(side):
@@ -90,7 +90,7 @@ class Tester:
         return not any(held)
 
     def sentences(self, chosen):
-        """What the chosen cards say of their link."""
+        """The link's state at the chosen cards."""
         said = [
             f"Card {n}: {status.sentence(link)}"
             for n, (link, yes) in enumerate(zip(self.result["links"], chosen))
@@ -99,8 +99,8 @@ class Tester:
         return " ".join(s if s[-1] in "?." else s + "." for s in said)
 
     def transceivers(self):
-        """How long they take by themselves. The profile's times have to agree; if not, what was
-        measured counts.
+        """Measure the transceivers' own times. If the profile's times differ, the measured times
+        count.
         """
         self.say("transceivers")
         found = self.ends.both(measure.transceiver_delay)
@@ -108,13 +108,13 @@ class Tester:
         self.result["transceivers_ns"] = [None if f is None else round(f[0], 1) for f in found]
         stated = self.link["transmit_ns"] + self.link["receive_ns"]
         if None not in found and any(abs(time - stated) > doubt for time, doubt in found):
-            # There and back is through all of both.
+            # The round trip passes both transmitters and both receivers.
             self.link = {
                 **self.link,
                 "transmit_ns": sum(time for time, _ in found) / 2,
                 "receive_ns": 0,
             }
-            self.doubts = 2  # and of what was measured here
+            self.doubts = 2  # and of the transceivers' measured times
 
     def length(self):
         self.say("length")
@@ -139,8 +139,8 @@ class Tester:
     def rate(self, megabytes):
         before = self.ends.both(measure.counters)
         rates = []
-        # In one piece, and byte by byte with gaps: that the target's PCIe cannot keep up with, so
-        # that STOP holds.
+        # First contiguous, then byte by byte with gaps. The target's PCIe cannot keep up with the
+        # gaps, so it says STOP.
         for name, block, total in (
             ("rate", 0, megabytes * MEGA),
             ("rate with STOP/GO", 1, megabytes * MEGA // 8),
@@ -215,7 +215,7 @@ class Tester:
                 )
 
     def packet_faults(self):
-        """What the transfers of rate() say, each in words."""
+        """Results of the transfers of rate(), each as text."""
         r, faults = self.result, []
         for name in ("rate", "rate_stop"):
             if r[name]["failed"]:

@@ -20,16 +20,16 @@ START_SECONDS = 120
 
 
 class Side(threading.Thread):
-    """One card with its control program and an endpoint, or a link tester, which has neither; runs
-    what call() gives it.
+    """One card with its control program and an endpoint, or a link tester, which has neither. Its
+    thread runs the tasks of call().
 
     Attributes
     ----------
-    card, endpoint : libdibber's; for use inside a task alone. endpoint is None of a link tester
+    card, endpoint : libdibber's; only for use inside a task. endpoint is None for a link tester
     node           : number of this card: 0 or 1
     tester         : whether it is a link tester: registers and a link that carries no packets
     clock_hz       : of the card
-    chunk          : bytes of a put between both, for measure; None of a link tester
+    chunk          : bytes of a put between both, for measure; None for a link tester
     """
 
     def __init__(self, uri, node):
@@ -40,7 +40,7 @@ class Side(threading.Thread):
         self.start()
 
     def call(self, task):
-        """Have the thread run task(side); returns a Future."""
+        """Let the thread run task(side); returns a Future."""
         future = concurrent.futures.Future()
         self.tasks.put((task, future))
         return future
@@ -62,15 +62,15 @@ class Side(threading.Thread):
                 self.chunk = measure.SMALL if info["copies"] else measure.CHUNK
                 self.endpoint = self.card.endpoint(1)
         except BaseException as error:
-            # Who stays in the clock and does nothing would stop it for the other side.
+            # An idle thread that stays in the clock would stop it for the other side.
             self.card.close()
             self.ready.set_exception(error)
             return
         answer = lambda: self.ready.set_result(None)
         while True:
-            # The answer is given outside: who gets the next task before this side has left would
-            # find it in the clock, do its task and leave again, and then this one would wait for
-            # its return.
+            # Give the answer outside of the clock. Otherwise the other side may get its next task
+            # before this side has left: it would find this side in the clock, do its task and leave
+            # again. Then this side would wait for its return.
             with contextlib.nullcontext() if self.tester else self.endpoint.outside_clock():
                 answer()
                 task, future = self.tasks.get()
@@ -88,7 +88,7 @@ class Side(threading.Thread):
     # In tasks -------------------------------------------------------------------------------------
 
     def sleep(self, nanoseconds):
-        """Let time go by, simulated where the simulator keeps it, whatever completions come."""
+        """Wait for so much time (simulated, if a simulator keeps it), and ignore completions."""
         if self.tester:
             time.sleep(nanoseconds / 1e9)
             return
@@ -104,12 +104,12 @@ class Side(threading.Thread):
 
 
 class Ends:
-    """Both ends of the cable for the length of a `with` statement.
+    """Both ends of the cable, in a `with` statement.
 
     Attributes
     ----------
     sides   : list of Side
-    testers : whether a link tester is among them: there are no packets then
+    testers : whether one is a link tester; then there are no packets
     """
 
     def __init__(self, uris):
@@ -132,9 +132,11 @@ class Ends:
         return self
 
     def both(self, *tasks):
-        """Run a task on each side at once, one given for all or one each; returns their results.
+        """Run tasks on both sides at once, one task for both or one for each; returns their
+        results.
 
-        Always both: who has left the simulator's clock must come back before the other goes on.
+        Both always run: a side that has left the simulator's clock must come back before the other
+        one goes on.
         """
         tasks = tasks * len(self.sides) if len(tasks) == 1 else tasks
         futures = [side.call(task) for side, task in zip(self.sides, tasks)]

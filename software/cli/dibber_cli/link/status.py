@@ -1,10 +1,10 @@
-"""What the registers of a link say, in words."""
+"""The registers of a link, as text."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
 
-# What to do about a reason, for people.
+# Advice for each reason.
 ADVICE = {
     "NO_SIGNAL": "no signal: is the cable plugged in, is the other card on?",
     "NO_COMMA": "symbols without comma: what is at the other end is no Dibber card",
@@ -17,7 +17,7 @@ ADVICE = {
     "TEST": "a test is on: LINK_CONTROL",
 }
 
-# A build whose transceivers are all PCIe's.
+# A build in which PCIe has all transceivers.
 ABSENT = "no link: this build has PHY loopback only"
 
 LINK_COUNTERS = [
@@ -39,7 +39,7 @@ def fields(name, value):
 
 
 def read_state(card):
-    """What LINK_STATUS says, as a dictionary."""
+    """LINK_STATUS as a dictionary."""
     status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
     return {
         "state": LINK_STATE.name_of(status["state"]),

@@ -10,19 +10,19 @@ import libdibber
 
 from dibber_cli.errors import CommandError
 
-BITS = 32  # of its data path: what has no packets has no lines either
+BITS = 32  # width of its data path, which has no packets and so no lines
 ADVICE = "'dibber link test' and 'dibber link prbs' test all that it has"
 
 
 def is_tester(info):
-    """Whether a card with what libdibber's info() says is one."""
+    """Whether a card with this info() of libdibber is a link tester."""
     return info["data_width"] == BITS
 
 
 @contextlib.contextmanager
 def programmed(uri):
-    """A card with a control program, to be observed beside the program that has it. Raises
-    CommandError of a link tester.
+    """Open a card with a control program as an observer, beside the program that has it. Raises
+    CommandError for a link tester.
     """
     with libdibber.Card(uri, observe=True) as card:
         if is_tester(card.info()):

@@ -1,3 +1,3 @@
-"""`dibber selftest`: what a card's owner runs after flashing it."""
+"""`dibber selftest`: the test to run after flashing a card."""
 
 # SPDX-License-Identifier: BSD-2-Clause

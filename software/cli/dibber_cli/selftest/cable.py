@@ -1,4 +1,4 @@
-"""Items of the link: the loopbacks of this card, and what is at the end of the cable."""
+"""Items of the link: the loopbacks of this card, and the other end of the cable."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,14 +9,14 @@ from dibber_cli.selftest.examinee import Impossible, Wrong
 
 SEQUENCES = ("PRBS7", "PRBS15", "PRBS23", "PRBS31")
 LOOP_NS = 50_000
-STOP_NS = 100_000  # nobody who works stops an idle link for so long
+STOP_NS = 100_000  # no working card stops an idle link for so long
 
 CABLES = {"NO_SIGNAL": "none", "LOOPBACK": "loopback"}  # by the reason; others are wrong
 
 
 def near_end(self):
-    """Each sequence through symbols and back, before the PHY: no error, and one that is injected is
-    found.
+    """Each sequence through the symbol coder and back, before the PHY: there is no error, and an
+    injected error is found.
     """
     self.needs_program()
     bits = 0
@@ -43,7 +43,7 @@ def near_end(self):
 
 
 def transceiver(self):
-    """A sequence through the transceiver and back, where it has a loopback of its own."""
+    """A sequence through the transceiver and back, if it has a loopback of its own."""
     self.needs_program()
     try:
         found = measure.prbs_alone(self, "phy", PRBS.PRBS31, LOOP_NS)
@@ -60,19 +60,19 @@ def transceiver(self):
 
 
 def link(self):
-    """Train with a nonce of this card's own, and say what is at the other end.
+    """Train with this card's own nonce, and name the other end.
 
-    Without a cable, or with a plug that loops back, the card itself is not at fault: unless both
-    cards are tested, who should then see each other.
+    Without a cable, or with a loopback plug, the card itself is not at fault. But if both cards are
+    tested, they should see each other.
     """
     self.needs_program()
     if self.meeting:
-        self.meet()  # both are through with their loopbacks
-    nonce = self.random.randrange(1, 1 << 15) * 2 + self.node  # odd and even: never alike
+        self.meet()  # both have finished their loopbacks
+    nonce = self.random.randrange(1, 1 << 15) * 2 + self.node  # even and odd: never equal
     self.card.write_register("LINK_NONCE", nonce)
     found, nanoseconds = measure.train(self)
     if self.meeting:
-        self.meet()  # neither goes on to send, or trains again, before the other is up
+        self.meet()  # no card sends or trains again before the other one is up
         found = status.read(self.card)
     if found["state"] == "UP":
         self.cable = "wrong"  # until it has answered

@@ -31,7 +31,7 @@ ITEMS = (
 
 
 def examine(examinee, items):
-    """All items of one card; a card that cannot be opened has the first one alone."""
+    """All items of one card; a card that cannot be opened has only the first one."""
     try:
         for name, test in items:
             examinee.examine(name, test)
@@ -42,8 +42,8 @@ def examine(examinee, items):
 
 
 def run(uris, seed, say=lambda text: None, items=ITEMS):
-    """Examine one card or both, each in a thread, as the simulator's clock asks for; returns the
-    Examinees.
+    """Examine one card or both, each in a thread of its own, as the simulator's clock requires;
+    returns the Examinees.
     """
     meeting = Meeting() if len(uris) == 2 else None
     examinees = [Examinee(uri, node, seed, meeting, say) for node, uri in enumerate(uris)]
@@ -62,9 +62,7 @@ def run(uris, seed, say=lambda text: None, items=ITEMS):
 
 @contextlib.contextmanager
 def _cards(arguments):
-    """The URIs that were given, or those of a simulated pair with the cable that the options
-    describe.
-    """
+    """The given URIs, or those of a simulated pair with the cable that the options describe."""
     if arguments.uris:
         yield arguments.uris
         return
@@ -168,6 +166,6 @@ def add_to(sub, command, add_profile):
         action="append",
         default=[],
         metavar="KIND[:T0:T1[:DIRECTION]]",
-        help="of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, loopback; "
-        "times in µs",
+        help="fault of the simulated cable: unplugged, noise, stop, inverted, rate, foreign, "
+        "loopback; times in µs",
     )

@@ -1,5 +1,5 @@
-"""DMA patterns: what one card reads from its host and the other one writes, each byte compared, in
-both directions at once.
+"""DMA patterns: one card reads from its host and the other one writes, in both directions at once.
+Each byte is compared.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -12,14 +12,14 @@ from libdibber import Walk
 from dibber_cli.selftest.examinee import Impossible, Wrong
 
 SIZE = 16 * 1024  # bytes of a source …
-SMALL = 4 * 1024  # … that has to find room on a card behind a UART
-SPARSE = 4  # a target is so many times larger: strided transfers leave gaps in it
-FILL = 0xA5  # of a target before
+SMALL = 4 * 1024  # … on a card behind a UART, which has little memory
+SPARSE = 4  # a target is so many times larger, because strided transfers leave gaps in it
+FILL = 0xA5  # the target's bytes before the transfers
 ADDS = 8
 WAIT_NS = 100_000_000
 LINE_NS = 10_000_000_000  # the same through a UART
 
-# Contents of the source: name: so many bytes, seeded by the sender.
+# Contents of the source by name: functions of the number of bytes and the sender's seed.
 CONTENTS = {
     "walking ones": lambda random, size: np.tile(
         1 << (np.arange(64, dtype=np.uint64)), size // 512
@@ -39,8 +39,8 @@ def _strided(key, block, stride, offset, length):
 
 
 def shapes(source, target, size=SIZE):
-    """Pairs of walks from region `source` to region `target`: name, both walks. They do not meet in
-    the target.
+    """Pairs of walks from region `source` to region `target`: name, both walks. They do not
+    overlap in the target.
     """
     half, part = size // 2, size // 8
     return [
@@ -53,7 +53,7 @@ def shapes(source, target, size=SIZE):
 
 
 def content(name, seed, node, size=SIZE):
-    """What card `node` has in its source for the pattern `name`."""
+    """Source bytes of card `node` for the pattern `name`."""
     return CONTENTS[name](np.random.default_rng((seed, list(CONTENTS).index(name), node)), size)
 
 
@@ -117,13 +117,13 @@ def deposits(self):
                 self.endpoint.put_strided(walk, there, node=other)
             self.endpoint.get(theirs["source"], 0, fetched.key, 0, size, node=other)
             _finish(self, len(shapes(0, 0)) + 1)
-            self.meet()  # what the other one put is here
+            self.meet()  # the other card's puts have arrived
             data = content(name, self.seed, other, size)
             _compare(name, target.memory, expected(data))
             _compare(f"{name}, fetched", fetched.memory, data)
             compared += (SPARSE + 1) * size
         compared += _small(self, target, theirs["target"])
-        self.meet()  # nobody takes memory away that the other one still reads
+        self.meet()  # no memory is released that the other card still reads
     return (
         f"{len(CONTENTS)} patterns in {len(shapes(0, 0))} shapes, gets, inline puts, atomics: "
         f"{compared} bytes right"

@@ -1,4 +1,4 @@
-"""A card under test: what its items use, and what they found."""
+"""A card under test: the state of its items, and their results."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -17,7 +17,7 @@ MEET_SECONDS = 300
 
 
 class Wrong(Exception):
-    """An item found what must not be; the text says what."""
+    """An item found a fault; the text describes it."""
 
 
 class Impossible(Exception):
@@ -34,9 +34,9 @@ class Item:
 
 
 class Meeting:
-    """Where both cards' threads wait for each other and exchange what the other must know.
+    """Where both cards' threads wait for each other and exchange values.
 
-    A thread that cannot go on says so by leave(); then meet() raises Impossible in the other one.
+    A thread that cannot go on calls leave(); then meet() raises Impossible in the other one.
     """
 
     def __init__(self):
@@ -68,10 +68,10 @@ class Examinee:
     clock_hz       : of the card, once it is open
     copies         : whether it is behind a UART and has copies of memory
     random         : seeded by the run's seed and the node
-    meeting        : Meeting with the other card, None when it is not tested too
-    cable          : "none", "direct", "loopback", "wrong"; "" when not known
+    meeting        : Meeting with the other card, None if only one card is tested
+    cable          : "none", "direct", "loopback", "wrong"; "" if not known
     items          : list of Item
-    say            : told the name of each item
+    say            : called with the name of each item
     """
 
     def __init__(self, uri, node, seed, meeting=None, say=lambda text: None):
@@ -121,7 +121,7 @@ class Examinee:
         return self.endpoint.clock().now_ps // 1000
 
     def sleep(self, nanoseconds):
-        """Let time go by, whatever completions come."""
+        """Wait for so much time, and ignore completions."""
         end = self.now() + nanoseconds
         while (left := end - self.now()) > 0:
             self.endpoint.wait(left)
@@ -136,7 +136,7 @@ class Examinee:
             return self.meeting.meet(self.node, value)
 
     def close(self):
-        """Close what is open; the other card's thread waits no longer."""
+        """Close card and endpoint; the other card's thread waits no longer."""
         if self.meeting:
             self.meeting.leave()
         if self.endpoint:

@@ -13,9 +13,9 @@ from dibber_cli.selftest.examinee import Impossible, Wrong
 NOPS = 150  # more than twice around a completion queue of 64
 WAIT_NS = 50_000_000
 CLOCK_NS = 200_000  # of simulated time over which the clock is measured …
-CLOCK_REAL = 20_000_000  # … and on hardware, where a look at the time is not exact …
+CLOCK_REAL = 20_000_000  # … and on hardware, where reading the time is not exact …
 CLOCK_LINE = 2_000_000_000  # … least of all through a UART
-CLOCK_PART = 0.01  # it may be off by
+CLOCK_PART = 0.01  # its largest allowed error, as a part
 
 # Start --------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ def queues(self):
 
 
 def interrupts(self):
-    """Each endpoint's vector by itself: the one that was asked for and no other."""
+    """Each endpoint's vector alone: only the requested one is raised."""
     self.needs_program()
     if self.copies:
         raise Impossible("none comes through a UART")
@@ -94,7 +94,7 @@ def interrupts(self):
             if not endpoint.wait(WAIT_NS):
                 raise Wrong(f"endpoint {number}: its command does not complete")
             endpoint.poll()
-            # The message follows the completion; let it come.
+            # The interrupt message follows the completion: wait for it.
             endpoint.wait(10_000)
             ready, _, _ = select.select(list(files.values()), [], [], 1)
             if (raised := [n for n, file in files.items() if file in ready]) != [number]:

@@ -17,7 +17,7 @@ from dibber_cli.link import tester
 from dibber_cli.link.status import fields
 from dibber_cli.selftest.examinee import Wrong
 
-# Counters that stay 0.
+# Counters that must stay 0.
 ERRORS = (
     "tlp_malformed",
     *(name.lower() for name, _ in COUNTERS if name.startswith("COMPLETION_")),
@@ -29,8 +29,8 @@ ENDPOINTS = tuple(2**n for n in range(1, C.ENDPOINTS.bit_length()))  # that a ca
 
 
 def identity(self):
-    """Open the card; libdibber checks magic and interface. The rest must be what this interface can
-    be.
+    """Open the card; libdibber checks magic and interface. The other values must be possible with
+    this interface.
     """
     self.card = libdibber.Card(self.uri)
     info = self.card.info()
@@ -59,7 +59,7 @@ def identity(self):
 
 
 def pcie(self):
-    """What the PHY negotiated must be legal: PCIe Base 3.0, 7.8.4, table 7-13."""
+    """The PHY's negotiated values must be legal: PCIe Base 3.0, 7.8.4, table 7-13."""
     status = fields("PCIE_STATUS", self.card.read_register("PCIE_STATUS"))
     for name, value in status.items():
         if value not in (128, 256, 512, 1024, 2048, 4096):
@@ -68,9 +68,7 @@ def pcie(self):
 
 
 def pcie_errors(self):
-    """At the end: no TLP of the host was malformed, no read unanswered or answered without a
-    question.
-    """
+    """At the end: no malformed TLP of the host, no unanswered read, no unexpected completion."""
     counted = self.card.info()["counters"]
     if wrong := [f"{name} {counted[name]}" for name in ERRORS if counted[name]]:
         raise Wrong(", ".join(wrong))
@@ -87,9 +85,7 @@ def words():
 
 
 def scratch(self):
-    """Every bit of a register by itself, with another register written in between that shares the
-    bus.
-    """
+    """Every bit of a register alone. In between another register on the same bus is written."""
     before, nonce = self.card.read_register("SCRATCH"), self.card.read_register("LINK_NONCE")
     for word in words():
         self.card.write_register("SCRATCH", word)
@@ -104,13 +100,11 @@ def scratch(self):
 
 # SRAM ---------------------------------------------------------------------------------------------
 
-READY = 0x7E570001  # what the program of the test image publishes
+READY = 0x7E570001  # published by the program of the test image
 
 
 def _idle_program():
-    """RISC-V words that publish READY and then stay where they are: the control program's memory is
-    left alone.
-    """
+    """RISC-V words that publish READY and then loop. They write no memory."""
     t0, t1 = 5, 6
     offset = MCP["IDENTITY"].offset
     # lui  t0, bank mcp
@@ -127,8 +121,8 @@ def _idle_program():
 
 
 def patterns(sram_bytes):
-    """Two contents of an SRAM of so many bytes: each word is of its own, each bit is once 0 and
-    once 1.
+    """Two contents of an SRAM of so many bytes: all words differ, and each bit is once 0 and once
+    1.
     """
     place = np.arange(sram_bytes // 4, dtype=np.uint32)
     for mask in (0, 0xFFFFFFFF):

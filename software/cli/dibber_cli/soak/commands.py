@@ -1,4 +1,4 @@
-"""What a side of the soak test is told: commands, and the events that it must see."""
+"""Input of one side of the soak test: commands, and the events that it must see."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,18 +14,18 @@ class Command:
     Attributes
     ----------
     endpoint : of the side whose command it is
-    kind     : "put", "get", "inline", "atomic", "nop", "empty put" …: a transfer of nothing
+    kind     : "put", "get", "inline", "atomic", "nop", "empty put" …: a transfer of no bytes
     source, target : (key, block, offset, levels, list) as Walk takes them; an atomic and an inline
-                     put have a target alone
+                     put have only a target
     data     : inline: the bytes
     atomic   : (opcode, size, operand, compare, mask)
     options  : of the endpoint's method
     status   : enum status
     length   : in the completion
-    value    : in the completion; None: not looked at
-    written  : (node, Shape) of what it may write; for reports
+    value    : in the completion; None: not checked
+    written  : (node, Shape) that it may write; for reports
     digest   : get: (Shape, CRC) that must be in memory at its completion
-    mistake  : what is wrong with it, or ""
+    mistake  : its mistake as text, or ""
     """
 
     endpoint: int
@@ -44,7 +44,7 @@ class Command:
 
     @property
     def lists(self):
-        """On which of its sides it has an index list."""
+        """The sides that have an index list."""
         return tuple(
             side
             for side in ("source", "target")
@@ -54,7 +54,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Notice:
-    """What an event must tell; `digest` is (Shape, CRC) of what it announces, () if that is written
+    """An expected event; `digest` is (Shape, CRC) of the announced bytes, () if they are written
     again later.
     """
 

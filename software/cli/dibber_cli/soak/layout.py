@@ -1,9 +1,9 @@
-"""What a side's memory looks like in the soak test, and how a walk and a region are named there.
+"""Layout of a side's memory in the soak test, with its regions and walks.
 
 Both sides have one arena of the same layout. Places in it are counted from its start ("absolute"),
-whatever region a command uses to reach them; regions begin and end at odd places, so that an offset
-is never an absolute place. Index lists lie in memory of their own, which is written for each round
-and which every endpoint has a region of.
+for any region that a command uses to reach them. Regions begin and end at odd places, so an offset
+is never an absolute place. Index lists lie in memory of their own, which is written for each round.
+Every endpoint has a region of it.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -16,14 +16,14 @@ from dibber.interface.description import RIGHT
 
 ENDPOINTS = (1, 2, 3)
 
-SOURCE = 0  # what is read only
-TARGET = 640 * 1024  # what is written, refilled for each round
+SOURCE = 0  # start of the part that is only read
+TARGET = 640 * 1024  # start of the part that is written, refilled for each round
 EDGE = TARGET + 1472 * 1024  # where transfers cross a region's end
 ARENA = EDGE + 64 * 1024
 
 LISTS = 1 << 21  # bytes for a round's index lists
 
-COUNTERS = 64  # bytes at TARGET + 64 that hold the counter that everybody adds to
+COUNTERS = 64  # bytes at TARGET + 64 with the counter for all additions
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Shape:
     """Blocks at strides: `levels` of (count, stride), innermost first; `place` is absolute, of the
     first block.
 
-    entries : of an index list, distances from `place`; () when there is none
-    cut     : bytes that the last nest of the list lacks
+    entries : of an index list, distances from `place`; () without a list
+    cut     : bytes by which the last nest of the list is shorter
     """
 
     block: int

@@ -1,7 +1,6 @@
-"""The soak test's model: what a plan's commands do to two arenas, one command after the other, in
-NumPy.
+"""The soak test's model in NumPy: it applies a plan's commands to two arenas, one after the other.
 
-A plan is such that commands without a defined order do not meet, so any order gives the same
+In a plan, commands without a defined order do not overlap in memory. So any order gives the same
 memory.
 """
 
@@ -24,7 +23,7 @@ def internet_checksum(data):
 
 
 def after_atomic(opcode, size, before, operand, compare, mask):
-    """What an atomic operation leaves in memory."""
+    """The result of an atomic operation in memory."""
     ones = (1 << 8 * size) - 1
     return (
         ones
@@ -38,10 +37,10 @@ def after_atomic(opcode, size, before, operand, compare, mask):
 
 
 class Memory:
-    """Both arenas as they must be.
+    """The expected content of both arenas.
 
-    A command that fails after packets left may have written some of its bytes and not others: those
-    have two right values, which `other` and `loose` keep.
+    A command that fails after packets left may have written some of its bytes. Such bytes have two
+    right values, which `other` and `loose` keep.
     """
 
     def __init__(self, seed):
@@ -71,8 +70,8 @@ class Memory:
         self.arena[node][target.bytes()] = np.frombuffer(data, dtype=np.uint8)
 
     def copy_in_part(self, source_node, source, source_region, target_node, target, target_region):
-        """A transfer that fails where one of its sides leaves its region: what lies before may have
-        been written.
+        """A transfer that fails where one of its sides leaves its region: bytes before that may
+        have been written.
         """
         read, written = source.bytes(), target.bytes()
         outside = np.flatnonzero(
@@ -86,7 +85,7 @@ class Memory:
         self.loose[target_node][written] = True
 
     def atomic(self, node, place, opcode, size, operand, compare, mask):
-        """Returns what was there before."""
+        """Returns the old value."""
         before = self.word(node, place, size)
         after = after_atomic(opcode, size, before, operand, compare, mask)
         self.arena[node][place : place + size] = np.frombuffer(
@@ -95,7 +94,7 @@ class Memory:
         return before
 
     def wrong(self, node, found):
-        """Absolute places that are not as they must be."""
+        """Absolute places with wrong bytes."""
         found = np.frombuffer(found, dtype=np.uint8)
         bad = found != self.arena[node]
         bad &= ~(self.loose[node] & (found == self.other[node]))

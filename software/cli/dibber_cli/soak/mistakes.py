@@ -1,6 +1,4 @@
-"""Commands of the soak test that must fail: each with one mistake, and the status that this must
-have.
-"""
+"""Commands of the soak test that must fail: each has one mistake, and the status for it."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -89,9 +87,7 @@ class Mistakes:
         self._enter(side, command, last=False)
 
     def _with_a_list_of(self, node, other, walk):
-        """The walk with a list that it may not use: of another endpoint, or of a region that is
-        gone.
-        """
+        """The walk with a forbidden list: of another endpoint, or of a region that was removed."""
         key = self.keys[node][self.choice.choice((f"lists{other}", "gone"))]
         return (*walk[:4], walk[4] and dataclasses.replace(walk[4], key=key))
 
@@ -126,8 +122,7 @@ class Mistakes:
                 length, region.end + self.choice.choice((0, 1, self.choice.randrange(1 << 40)))
             )
         if mistake == "bounds":
-            # Across the region's end; what lies before it may be written. One such a round and
-            # side.
+            # Across the region's end; bytes before it may be written. One for each round and side.
             if self._edge[writer]:
                 return
             self._edge[writer] = True

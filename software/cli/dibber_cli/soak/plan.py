@@ -1,8 +1,8 @@
-"""Random commands for the soak test, with what each must come to.
+"""Random commands for the soak test, with the expected result of each.
 
-A round is a list of commands for each side. Those of one endpoint that meet in memory are in an
-order that libdibber defines: puts after puts, inline puts after inline puts, anything after a
-FENCE. All others have places of their own, with gaps between them that nobody may write.
+A round is a list of commands for each side. If commands of one endpoint overlap in memory, they are
+in an order that libdibber defines: puts after puts, inline puts after inline puts, anything after a
+FENCE. All others have places of their own. No command may write the gaps between them.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -29,7 +29,7 @@ class Round(Mistakes):
     Parameters
     ----------
     memory : Memory at the round's start; at its end when this is done
-    keys   : of both sides, by region name; "gone" is that of a region that was unregistered
+    keys   : of both sides, by region name; "gone" is the key of a region that was unregistered
     """
 
     def __init__(self, seed, number, memory, keys, size):
@@ -46,7 +46,7 @@ class Round(Mistakes):
         # of each side, for its commands and the other's
         self.lists = [bytearray(), bytearray()]
         self._free = [COUNTER + 8 + self.choice.randrange(256) for _ in range(2)]
-        # (side, endpoint): the command before, where another may meet it
+        # (side, endpoint): the last command that another one may overlap
         self._last = {}
         self._edge = [False, False]
         makers, weights = zip(
@@ -68,7 +68,7 @@ class Round(Mistakes):
     # Places ---------------------------------------------------------------------------------------
 
     def _place(self, node, length, apart=True):
-        """A target Shape in a place of its own, or None when there is none left."""
+        """A target Shape in a place of its own, or None if no place is left."""
         room = min(layout.EDGE - self._free[node] - 8192, max(4 * length, 1 << 16))
         if room < length:
             return None
@@ -107,7 +107,7 @@ class Round(Mistakes):
         )
 
     def _list(self, node, owner, entries):
-        """A List of an endpoint, entered among those of the round; None of none."""
+        """A List of an endpoint, added to those of the round; None for None."""
         if not entries:
             return None
         offset = len(self.lists[node])
@@ -117,7 +117,7 @@ class Round(Mistakes):
     # Commands -------------------------------------------------------------------------------------
 
     def _enter(self, side, command, *, last=True):
-        """Append it; `last`: the next command of its endpoint may meet what it writes."""
+        """Append it; `last`: the next command of its endpoint may overlap its target."""
         if not command.options.get("fence") and self.choice.random() < 0.03:
             command.options["fence"] = True
         command.options["solicit"] = self.choice.random() < 0.1
@@ -125,8 +125,8 @@ class Round(Mistakes):
         self._last[side, command.endpoint] = command if last else None
 
     def _met(self, side, endpoint):
-        """The command before when the next one is to meet it, else None. Its announcements are void
-        then.
+        """The last command if the next one must overlap it, else None. The last command's
+        announcements are then void.
         """
         last = self._last.get((side, endpoint))
         if last is None or self.choice.random() > 0.3:
@@ -134,7 +134,7 @@ class Round(Mistakes):
         return last
 
     def _void(self, side, last):
-        """Write again what `last` wrote. After the notice nobody may check the former bytes."""
+        """Write the target of `last` again. After the notice, no check may use the former bytes."""
         last.digest = ()
         value = last.options.get("notice")
         if value in self.notices[1 - side]:
@@ -142,13 +142,13 @@ class Round(Mistakes):
             self.notices[1 - side][value] = Notice(old.endpoint, old.length, old.key, ())
 
     def _part(self, shape, most):
-        """A contiguous part of what a shape spans, from one of its blocks on."""
+        """A contiguous part of a shape's span, from one of its blocks on."""
         places = shape.bytes()
         start = int(self.choice.choice(places))
         return Shape(self.choice.randint(1, min(most, int(places.max()) - start + 1)), start)
 
     def _notify(self, side, command, shape):
-        """Ask for an event with some of the puts."""
+        """Request an event with some of the puts."""
         if self.choice.random() > 0.4:
             return
         value, endpoint = (
@@ -169,12 +169,12 @@ class Round(Mistakes):
         length, target, fence, name = random_length(self.choice), None, False, f"source{endpoint}"
         last = self._met(side, endpoint)
         if last and last.kind in ("put", "inline"):
-            # Over what the one before wrote, which lies in the same target.
+            # Over the bytes of the command before, in the same target.
             target, fence = self._part(last.written[1], 1 << 15), last.kind != "put"
             self._void(side, last)
         source = self._read(name, target.length if target else length)
         if last and last.kind == "get":
-            # On with what the one before fetched.
+            # Continue with the bytes that the command before fetched.
             source, fence, name = last.written[1], True, f"target{endpoint}"
         target = target or self._place(1 - side, source.length)
         if target is None:
@@ -227,7 +227,7 @@ class Round(Mistakes):
         name = f"source{self.choice.choice(ENDPOINTS)}"
         source = self._read(name, random_length(self.choice))
         if last and last.kind in ("put", "inline"):
-            # What the one before wrote is fetched back.
+            # Fetch back the bytes that the command before wrote.
             source, fence, name = last.written[1], True, f"target{self.choice.choice(ENDPOINTS)}"
         target = self._place(side, source.length)
         if target is None:
@@ -277,7 +277,7 @@ class Round(Mistakes):
         )
 
     def _add(self, side, endpoint):
-        """Add to the common counter: each former value is unique, and the sum is exact."""
+        """Add to the common counter: each old value is unique, and the sum is exact."""
         operand, shape = self.choice.getrandbits(64), Shape(8, COUNTER)
         self.memory.atomic(1 - side, COUNTER, OPCODE.FETCH_ADD, 8, operand, 0, 0)
         self.added[1 - side][len(self.commands[side])] = operand
@@ -296,7 +296,7 @@ class Round(Mistakes):
         )
 
     def _nothing(self, side, endpoint):
-        """A NOP, and transfers without bytes, whose events must come all the same."""
+        """A NOP, and transfers without bytes; their events must still come."""
         kind = self.choice.choice(("nop", "empty put", "empty inline", "empty get"))
         shape = Shape(0, layout.SOURCE + 64)
         here = self._walk(side, f"source{endpoint}", shape)

@@ -1,4 +1,4 @@
-"""One side of the soak test: it issues a round's commands and notes how each ended."""
+"""One side of the soak test: it issues a round's commands and records the result of each."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,7 +15,7 @@ from dibber_cli.soak.layout import ARENA, ENDPOINTS, TARGET
 from dibber_cli.soak.memory import digest
 
 PATIENCE_PS = 60_000_000_000  # of simulated time without any progress
-# at one endpoint, before the next one: so long at first, doubled at each
+# wait at one endpoint before the next one: at first so long, then doubled each time
 LOOK_NS = 2_000
 LOOKS = 8  # time up to this power of two while nothing happens
 
@@ -45,7 +45,7 @@ def collect(side):
 
 
 def begin(side, seed, number, node, lists):
-    """Memory for the next round. Nobody may write or read it at this time."""
+    """Memory for the next round. No command may write or read it at this time."""
     side.arena[TARGET:] = layout.fill(seed, number, node)
     side.lists[: len(lists)] = np.frombuffer(lists, dtype=np.uint8)
 
@@ -99,7 +99,7 @@ class Play:
         return self.notices or any(self.waiting.values()) or any(self.under_way.values())
 
     def _serve(self, number):
-        """Issue what can be issued, take what ended; how many things happened."""
+        """Issue and complete as many commands as possible; return their number."""
         endpoint, moved = self.side.endpoints[number], 0
         while self.waiting[number] and len(self.under_way[number]) < self.depth:
             index = self.waiting[number].popleft()
@@ -155,7 +155,7 @@ class Play:
     def _ended(self, number, completion):
         index, command = completion.tag, self.commands[completion.tag]
         under_way = self.under_way[number]
-        # Puts end in their order, inline puts too, unless something was wrong with one.
+        # Puts end in their order, inline puts too, unless one had an error.
         before = under_way[: under_way.index(index)]
         if (
             command.kind in ("put", "inline")
@@ -205,7 +205,7 @@ class Play:
 
 
 def without_bytes(command, node):
-    """A NOP, put, get or inline put of nothing, which libdibber does not make."""
+    """A NOP, or a put, get or inline put of no bytes, which libdibber does not make."""
     opcode = {
         "nop": OPCODE.NOP,
         "empty put": OPCODE.PUT,
@@ -242,5 +242,5 @@ def without_bytes(command, node):
 
 
 def play(side, commands, notices, depth):
-    """Run a round; returns ({index: (status, value)}, [what was wrong])."""
+    """Run a round; returns ({index: (status, value)}, [faults])."""
     return Play(side, commands, notices, depth).run()

@@ -1,4 +1,4 @@
-"""The two programs of the soak: each plays its commands of a round, then shows its memory."""
+"""The two programs of the soak: each issues its commands of a round, then returns its memory."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -10,8 +10,8 @@ from dibber_cli.soak import player
 
 @dataclass(frozen=True)
 class Turn:
-    """A round as both programs are told it: of each side its commands, the events that it must see,
-    and its lists.
+    """A round, as both programs get it: for each side the commands, the expected events, and the
+    lists.
     """
 
     number: int
@@ -23,12 +23,12 @@ class Turn:
 
 @dataclass(frozen=True)
 class Show:
-    """The order to show memory: only when both have played nobody writes it any more."""
+    """The order to return memory. It comes when both have finished, so nothing writes any more."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """The order to tell the card's counters."""
+    """The order to return the card's counters."""
 
 
 class Soldier(Program):

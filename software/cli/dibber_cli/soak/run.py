@@ -22,7 +22,7 @@ RANDOM = ["--set", 'pcie.completion_split="random"', "--set", "pcie.completion_r
 
 
 def name_of(number, side, index, command):
-    """A command in words."""
+    """A command as text."""
     how = ", ".join(f"{k}={v}" for k, v in command.options.items() if v is not False)
     return (
         f"round {number}, card {side}, command {index}: endpoint {command.endpoint} {command.kind} "
@@ -31,7 +31,7 @@ def name_of(number, side, index, command):
 
 
 def check_ends(commands, ended):
-    """Statuses and values that are not as they must be: (index, sentence)."""
+    """Wrong statuses and values: (index, sentence)."""
     for index, command in enumerate(commands):
         if index not in ended:
             yield index, "did not end"
@@ -44,7 +44,7 @@ def check_ends(commands, ended):
 
 
 def is_chain(before, added, ended):
-    """Whether the values that additions found are those of one order of them."""
+    """Whether the old values of the additions belong to one order of them."""
     left = {ended[index][1]: operand for index, operand in added.items() if index in ended}
     for _ in added:
         if before not in left:
@@ -66,14 +66,14 @@ def owner_of(commands, node, place):
 
 
 class Soak:
-    """A run of so many transfers, for the length of a `with` statement; or all of it by run().
-    Counts are its results.
+    """A run of so many transfers, in a `with` statement; or all of it by run(). Counts are its
+    results.
 
     Attributes
     ----------
     transfers, bytes : so far
     compared, wrong_bytes : bytes of memory, gaps and guards included
-    operations : how many of each kind
+    operations : number of each kind
     elapsed_ps : of simulated time in which commands were under way; busy_ps: CPU time charged in it
                  to both sides
     trouble    : sentences, the first of them
@@ -121,7 +121,7 @@ class Soak:
         return self
 
     def go_on(self, count):
-        """Rounds until so many transfers have been made in all, or something was wrong."""
+        """Run rounds until so many transfers were made in total, or until a fault."""
         while self.transfers < count and self.number < self.last and not self.trouble:
             self._round(min(ROUND, -(-(count - self.transfers) // 2)))
             self.number += 1
@@ -152,7 +152,7 @@ class Soak:
             self.trouble.append(f"round {self.number}: depth {todo.depth}")
 
     def _judge(self, todo, side, played, before):
-        """How the commands of a side ended."""
+        """The results of a side's commands."""
         number, commands = self.number, todo.commands[side]
         self.trouble += [f"round {number}, card {side}: {text}" for text in played["trouble"]]
         self.trouble += [

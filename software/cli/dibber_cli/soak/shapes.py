@@ -63,7 +63,7 @@ def random_list(choice, length, room, apart):
     else:
         reach = choice.choice((0, 64, 4096, room)) % (room - extent + 1)
         places = [choice.randint(0, reach) for _ in range(count)]
-    # What entries are counted from is any place among them, so that they have either sign.
+    # The origin of the entries is any place among them, so they have either sign.
     origin = choice.choice((min(places), places[0], choice.randint(min(places), max(places))))
     entries = tuple(place - origin for place in places)
     return (
