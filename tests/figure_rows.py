@@ -6,6 +6,8 @@ report says where (`at`) and what limited it there (`limited_by`).
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+NO_GOAL = "none: for comparison"  # the target of a row that has no goal
+
 
 def row(name, value, unit, sign, limit, command, profile, seed):
     passed = value >= limit if sign == ">=" else value <= limit
@@ -72,6 +74,11 @@ class Rows:
             made["at"], made["limited_by"] = point["x"], point["limited_by"]
         self.rows.append(made)
 
+    def compare(self, name, value, unit):
+        """A figure without a goal, which others are compared with."""
+        self.add(name, value, unit, ">=", 0)
+        self.rows[-1]["target"] = NO_GOAL
+
 
 def of_stride(report):
     """gen2x4: megabytes a second. Every profile: shares of the bound."""
@@ -86,6 +93,14 @@ def of_stride(report):
             "dst-strided-least", least(destination)["value"], "MB/s", ">=", 423, least(destination)
         )
         rows.add("src-strided-least", least(source)["value"], "MB/s", ">=", 376, least(source))
+        unpack = value_at(report, "put-contiguous-unpack", 64)
+        rows.compare(
+            "unpack-at-64",
+            unpack["value"],
+            f"MB/s, {unpack['cpu_percent']:.1f} % of the receiving CPU",
+        )
+        descriptors = value_at(report, "descriptors", 64)
+        rows.compare("descriptors-at-64", descriptors["value"], "MB/s")
     else:
         rows.add(
             "dst-strided-of-bound",
@@ -175,6 +190,9 @@ def of_latency(report):
         )
         rows.add(series, idle, "us, median", "<=", most, value_at(report, series, 50))
         rows.add(f"{series}-under-bulk", round(loaded / idle, 2), "times the idle median", "<=", 2)
+    for series in ("fastpath-get", "fastpath-fetch-add", "mcp-get", "mcp-fetch-add"):
+        median = value_at(report, series, 50)["value"]
+        rows.compare(series, median, "us, median, from the call to its completion")
     return rows.rows
 
 

@@ -29,7 +29,7 @@ import zlib
 
 from dibber_cli.pipe import quiet
 from figure_campaigns import CAMPAIGNS
-from figure_rows import READERS, of_stride, row
+from figure_rows import NO_GOAL, READERS, of_stride, row
 from figures_page import commit, write
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -361,10 +361,8 @@ def in_words(r):
     if "limited_by" in r and not r["pass"]:
         why = f", at {r['at']}: {r['limited_by']}"
     value = "–" if r["value"] is None else r["value"]
-    return (
-        f"{'met   ' if r['pass'] else 'MISSED'} {r['id']:44} {value:>12} {r['unit']} (target "
-        f"{r['target']}{why})"
-    )
+    verdict = "      " if r["target"] == NO_GOAL else "met   " if r["pass"] else "MISSED"
+    return f"{verdict} {r['id']:44} {value:>12} {r['unit']} (target {r['target']}{why})"
 
 
 def main(argv=None):
@@ -414,7 +412,8 @@ def main(argv=None):
         say(in_words(r))
     if args.page:
         write(rows)
-    say(f"{sum(r['pass'] for r in rows)} of {len(rows)} met; written: {out}")
+    goals = [r for r in rows if r["target"] != NO_GOAL]
+    say(f"{sum(r['pass'] for r in goals)} of {len(goals)} met; written: {out}")
     return 0 if all(r["pass"] for r in rows) else 1
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 from dibber_cli.pipe import quiet
+from figure_rows import NO_GOAL
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "figures.md"
@@ -50,6 +51,8 @@ def cells(row, at):
     command = row["command"].replace(f"{ROOT}/", "")
     if row["value"] is None:
         value, verdict = "–", f"not measured: {row.get('reason', '')[:120]}"
+    elif row["target"] == NO_GOAL:
+        value, verdict = f"{row['value']} {row['unit']}", "–"
     else:
         value, verdict = f"{row['value']} {row['unit']}", "met" if row["pass"] else "**missed**"
     name = row["id"] + (f"-{row['profile']}" if needs_profile(row) else "")

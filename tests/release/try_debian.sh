@@ -1,11 +1,13 @@
 #!/bin/sh
-# Run make targets of the committed tree in a bare Debian, made by debootstrap. To be run before each release, as root:
+# Run make targets of the committed tree in a bare Debian, made by debootstrap. To be run before each
+# release, as root:
 #
 #     tests/release/try_debian.sh bookworm                  make bench, then make test
 #     tests/release/try_debian.sh trixie test-quick         other targets
 #     KEEP=1 tests/release/try_debian.sh trixie test-quick  in the root of the last run, with what is built there
 #
-# A root without make runs install.sh first. The root is build/debian/SUITE, some 4 GB. Mounts are made in a namespace of their own, so none is left behind.
+# A root without make runs install.sh first. The root is build/debian/SUITE, some 4 GB. Mounts are
+# made in a namespace of their own, so none is left behind.
 #
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -30,8 +32,23 @@ if [ -z "${KEEP:-}" ] || [ ! -d "$root/dibber" ]; then
 		die "debootstrap failed; all of its output is in $root.log"
 	}
 fi
-mkdir -p "$root/dibber"
-git archive HEAD | tar -x -C "$root/dibber"
+
+# With KEEP, a file that is the same keeps its time, and one that is gone is removed. A changed file is
+# newer than what was built from it: `git archive` alone would give it the time of the commit.
+fresh=$root/dibber.new
+rm -rf "$fresh"
+mkdir -p "$root/dibber" "$fresh"
+git archive HEAD | tar -x -m -C "$fresh"
+(cd "$root/dibber" && find . -path ./build -prune -o -path ./out -prune -o -type f -print) |
+	while read -r file; do
+		if cmp -s "$fresh/$file" "$root/dibber/$file"; then
+			rm "$fresh/$file"
+		else
+			rm "$root/dibber/$file"
+		fi
+	done
+cp -a "$fresh/." "$root/dibber/"
+rm -rf "$fresh"
 
 # How this machine reaches its package sources is the chroot's way too: names, and the certificates that it trusts.
 for file in /etc/resolv.conf /etc/hosts; do
@@ -49,5 +66,9 @@ unshare --mount --fork --pid --kill-child sh -eu -c '
 	mount -t tmpfs tmpfs "$root/tmp"
 	mount --rbind /dev "$root/dev"
 	exec env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin PIP_CERT=/etc/trusted.crt ${CI:+CI=$CI} \
-		chroot "$root" sh -eu -c "cd /dibber; command -v make >/dev/null || ./install.sh; for target; do echo \"== make \$target\"; make \$target; done" - "$@"
+		chroot "$root" sh -eu -c "
+			cd /dibber
+			command -v make >/dev/null || ./install.sh
+			for target; do echo \"== make \$target\"; make \$target; done
+		" - "$@"
 ' - "$root" "$@"

@@ -6,6 +6,7 @@ import json
 
 import figures
 from figure_rows import (
+    NO_GOAL,
     of_bidir,
     of_block,
     of_element,
@@ -19,7 +20,14 @@ from figure_rows import (
 
 def report(test, points=(), profile="gen2x4", **more):
     rows = [
-        {"series": s, "x": x, "value": value, "bound": bound, "limited_by": "link"}
+        {
+            "series": s,
+            "x": x,
+            "value": value,
+            "bound": bound,
+            "limited_by": "link",
+            "cpu_percent": 16.57,
+        }
         for s, x, value, bound in points
     ]
     return {
@@ -48,6 +56,8 @@ STRIDE = [
     ("put-both-strided", 1, 480, 494),
     ("put-both-strided", 2, 400, 494),
     ("put-both-strided", 64, 390, 400),
+    ("put-contiguous-unpack", 64, 403, 494),
+    ("descriptors", 64, 41, 494),
 ]
 
 
@@ -58,7 +68,10 @@ def test_strides_are_absolute_where_the_link_can_be_filled():
         "stride-gen2x4-dst-strided-least": (420, ">= 423", False),
         "stride-gen2x4-src-strided-least": (380, ">= 376", True),
         "stride-gen2x4-both-strided-of-bound": (81.0, ">= 80", True),
+        "stride-gen2x4-unpack-at-64": (403, NO_GOAL, True),
+        "stride-gen2x4-descriptors-at-64": (41, NO_GOAL, True),
     }
+    assert [r["unit"] for r in rows[3:5]] == ["MB/s, 16.6 % of the receiving CPU", "MB/s"]
     missed = next(r for r in rows if not r["pass"])
     assert (missed["at"], missed["limited_by"], missed["command"]) == (
         64,
@@ -117,13 +130,23 @@ def test_latency_rate_and_wrong_bytes():
         ("fastpath-under-bulk", 50, 2.6, 0.7),
         ("mcp", 50, 1.9, 0.7),
         ("mcp-under-bulk", 50, 4.0, 0.7),
+        ("fastpath-get", 50, 2.7, 1.4),
+        ("fastpath-fetch-add", 50, 3.0, 1.4),
+        ("mcp-get", 50, 17.1, 1.4),
+        ("mcp-fetch-add", 50, 13.9, 1.4),
     ]
-    assert [(r["value"], r["pass"]) for r in of_latency(report("latency", median))] == [
+    rows = of_latency(report("latency", median))
+    assert [(r["value"], r["pass"]) for r in rows] == [
         (1.3, False),
         (2.0, True),
         (1.9, True),
         (2.11, False),
+        (2.7, True),
+        (3.0, True),
+        (17.1, True),
+        (13.9, True),
     ]
+    assert [r["target"] == NO_GOAL for r in rows] == [False] * 4 + [True] * 4
     rates = [
         ("fastpath", 1, 0.5, 9),
         ("fastpath", 32, 8.9, 9),

@@ -52,6 +52,11 @@ def test_a_group_that_fails_is_a_missed_row_with_its_reason_and_the_others_go_on
     assert "1 of 2 met" in out and "MISSED bad" in out
 
 
+def test_a_figure_without_a_goal_is_not_counted_as_met(run):
+    code, _, out = run({"one": lambda *_: [met(), met("b", target=figure_rows.NO_GOAL)]})
+    assert code == 0 and "1 of 1 met" in out and "met    b" not in out
+
+
 @pytest.mark.parametrize(
     "error",
     [KeyError("no such series"), ValueError("no JSON"), StopIteration(), OSError("no file")],

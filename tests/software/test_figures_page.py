@@ -52,6 +52,11 @@ def test_a_missed_figure_has_a_row_too(written):
     assert written([measured(value=1, **{"pass": False})])[0]["a"][3] == "**missed**"
 
 
+def test_a_figure_without_a_goal_is_neither_met_nor_missed(written):
+    row = written([measured(target=figure_rows.NO_GOAL)])[0]["a"]
+    assert row[2:4] == ["none: for comparison", "–"]
+
+
 def test_a_row_of_another_profile_says_so_in_its_name(written):
     assert "b-gen1x1" in written([measured("b", profile="gen1x1")])[0]
 

@@ -185,10 +185,9 @@ def test_a_socket_in_use_is_named_and_a_stale_one_replaced(refused, simulator, p
     assert result.returncode == 1 and "card0.sock: in use by another program" in result.stderr
     running.process.kill()
     running.process.wait()
-    stale = socket.socket(socket.AF_UNIX)
-    with pytest.raises(ConnectionRefusedError):
+    with socket.socket(socket.AF_UNIX) as stale, pytest.raises(ConnectionRefusedError):
         stale.connect(str(running.path(0)))
-    again = subprocess.Popen(
+    with subprocess.Popen(
         [
             programs / "dibber-sim-test",
             "--profile",
@@ -198,8 +197,8 @@ def test_a_socket_in_use_is_named_and_a_stale_one_replaced(refused, simulator, p
         ],
         stdout=subprocess.PIPE,
         text=True,
-    )
-    assert again.stdout.readline() == "ready\n"
-    again.terminate()
-    assert again.wait(600) == 0
+    ) as again:
+        assert again.stdout.readline() == "ready\n"
+        again.terminate()
+        assert again.wait(600) == 0
     assert not running.path(0).exists()

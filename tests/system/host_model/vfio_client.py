@@ -41,6 +41,9 @@ class ClockReply:
 class Client:
     """One connection. `clock` asks for the clock extension; `join` lists the endpoints that join at
     once.
+
+    The connection ends with close(), or with the last reference to the client: a test may leave a
+    client behind.
     """
 
     def __init__(self, path, clock=True, join=(0,), timeout=600):
@@ -194,3 +197,7 @@ class Client:
 
     def close(self):
         self.socket.close()
+
+    def __del__(self):
+        # A socket that the garbage collector closes gives a ResourceWarning in whatever runs then.
+        self.close()
