@@ -165,6 +165,7 @@ mutants: install
 
 docs: install
 	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)
+	$(call step,manual,build/man/man1,$(PYTHON) -P -m dibber_cli.man build/man)
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --page --profile $(PROFILE) --seed $(SEED)
