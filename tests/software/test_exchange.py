@@ -147,20 +147,36 @@ def test_the_one_that_connects_may_come_first(port):
     b.close()
 
 
-def test_a_call_that_waits_is_outside_the_simulators_clock(parties):
-    states = []
+class Endpoint:
+    """Counts how often the clock is left and entered."""
 
-    class Endpoint:
-        @contextlib.contextmanager
-        def outside_clock(self):
-            states.append("left")
-            yield
-            states.append("back")
+    def __init__(self):
+        self.states = []
 
-    a, b = parties(endpoint=Endpoint())
-    states.clear()
+    @contextlib.contextmanager
+    def outside_clock(self):
+        self.states.append("left")
+        yield
+        self.states.append("back")
+
+
+def test_a_barrier_is_outside_the_simulators_clock(parties):
+    endpoint = Endpoint()
+    a, b = parties(endpoint=endpoint)
+    endpoint.states.clear()
     together(a.barrier, b.barrier)
-    assert states.count("left") == states.count("back") == 2
+    assert endpoint.states.count("left") == endpoint.states.count("back") == 2
+
+
+def test_with_an_endpoint_a_value_is_looked_up_behind_a_barrier(parties):
+    endpoint = Endpoint()
+    a, b = parties(endpoint=endpoint)
+    with pytest.raises(ExchangeError, match="behind a barrier"):
+        b.look_up(0, "key")
+    a.publish("key", b"1")
+    together(a.barrier, b.barrier)
+    endpoint.states.clear()
+    assert b.look_up(0, "key") == b"1" and endpoint.states == []
 
 
 # What goes wrong ----------------------------------------------------------------------------------

@@ -63,8 +63,12 @@ class Exchange:
     """A number of programs that publish values by name, look them up, and meet at barriers.
 
     Made by Exchange.listen() and Exchange.connect(). It belongs to one thread. `timeout` is in
-    seconds, for each call that waits. With an `endpoint`, a call that waits leaves the simulator's
-    clock of that endpoint meanwhile, so that simulated time does not stand still.
+    seconds, for each call that waits.
+
+    With an `endpoint`, listen(), connect() and barrier() leave the simulator's clock of that
+    endpoint while they wait, and look_up() does not wait: it finds what was published before the
+    last barrier. There is a reason. A program comes back to the clock only when all that left it
+    are back. So all must leave and come back together; otherwise two could wait for each other.
 
     Attributes
     ----------
@@ -387,7 +391,8 @@ class Exchange:
     def look_up(self, party, name, timeout=None):
         """The bytes that a party has published, as soon as they are here.
 
-        Raises ExchangeError: TIMEOUT, or LOST when that party left without it.
+        Raises ExchangeError: TIMEOUT, or LOST when that party left without it. With an endpoint it
+        raises ARGUMENT when the bytes are not here.
         """
         if not 0 <= party < self.parties:
             raise ExchangeError("ARGUMENT", f"party {party} of {self.parties}")
@@ -395,8 +400,13 @@ class Exchange:
         def done():
             return (party, name) in self._values or self._lost((party,))
 
-        with self._outside_clock():
-            self._wait(done, f"party {party} has not published {name!r}", timeout)
+        if self._endpoint and not self.has(party, name):
+            raise ExchangeError(
+                "ARGUMENT",
+                f"party {party} has not published {name!r}: with an endpoint, look up behind a "
+                "barrier",
+            )
+        self._wait(done, f"party {party} has not published {name!r}", timeout)
         if (party, name) not in self._values:
             self._raise_lost((party,), f"it did not publish {name!r}")
         return self._values[party, name]
