@@ -30,7 +30,7 @@ def ran(monkeypatch):
 
     seen = Ran()
 
-    def run(test, profile, seed, command, points, progress):
+    def run(test, profile, seed, command, points, progress, cards=None):
         seen.append((test.NAME, len(points)))
         if test.NAME == seen.broken:
             raise CommandError("card 0: it hangs")

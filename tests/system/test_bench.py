@@ -14,6 +14,7 @@ from dibber_cli.bench import (
     element,
     latency,
     matrix,
+    patterns,
     rate,
     report,
     session,
@@ -35,6 +36,19 @@ POINTS = {
         stride,
         lambda: stride.points(
             series=("get-dst-strided", "get-src-strided", *stride.LISTS), strides=(1, 8)
+        ),
+    ),
+    "patterns": (
+        patterns,
+        lambda: patterns.points(
+            messages=[
+                patterns.milc(8, 8, 8, 8),
+                patterns.lu_y(33),
+                patterns.mg("x", 34, 18, 18),
+                patterns.fft2(64),
+                patterns.specfem("oc", 4, 493, 3697),
+                patterns.lammps("atomic", 24, 114, 1217),
+            ]
         ),
     ),
     "matrix": (

@@ -14,6 +14,7 @@ TESTS = {
     "latency": "An 8-byte inline put from memory to memory, percentiles, idle and under bulk.",
     "rate": "8-byte inline puts per second, by the number under way, from 1 to 8 endpoints.",
     "matrix": "A column, the faces of a halo, a transpose; direct and packed.",
+    "patterns": "What applications send, by the geometry of DDTBench: direct, packed, contiguous.",
     "link": "Round trip, rate, STOP/GO and payload's share by cable length; bit errors found, and "
     "the rate with them.",
     "soak": "Random transfers of all kinds over a bad cable that is sometimes unplugged, every "
