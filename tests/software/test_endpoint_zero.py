@@ -109,7 +109,7 @@ def test_what_would_wait_in_its_slots_or_is_the_librarys_is_refused(shared):
         with fails("ARGUMENT", "knows no sends and receives"):
             call(region.key, 0, 8, node=1)
     for opcode in (OPCODE.SEND, OPCODE.RECEIVE, OPCODE.ENDPOINT_CLOSE, OPCODE.REGION_ADD):
-        with fails("ARGUMENT", "the library's alone"):
+        with fails("ARGUMENT", "only the library may use"):
             zero.submit(encode(ADMIN, opcode=opcode))
 
 

@@ -231,7 +231,7 @@ def protected(mock):
 @pytest.mark.parametrize(
     "spoil, words, reason",
     [
-        (absent, [], "this card has no way to its flash"),
+        (absent, [], "this card has no access to its flash"),
         (other_board, [], "dibber_sim.bit is for sim, the card is on ecpix5"),
         (nameless, [], "the card is on a board that it does not name"),
         (other_flash, [], "the flash has identity 20ba18, that of sim is ef4018"),

@@ -333,7 +333,7 @@ def test_a_peer_that_was_given_up_and_lives_writes_into_no_other_ones_ring(ends)
     e = ends()
     base, ring = e.ring(e.here)
     e.mock.server.write_memory(base + ring, struct.pack("<II", 7, 0))
-    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+    with pytest.raises(DibberError, match="wrote an invalid slot or count"):
         e.here.send(b"x")
     former = MailboxAddress.from_buffer_copy(e.there.address()).key
     known = [key for key in e.mock.device.regions]
@@ -368,10 +368,10 @@ def test_a_length_that_cannot_be_ends_the_peer_and_reads_nothing(ends, length):
     e = ends()
     base, _ = e.ring(e.there)
     e.mock.server.write_memory(base + SLOT_BYTES - 8, struct.pack("<II", length, 1))
-    with pytest.raises(PeerError, match="wrote what no mailbox does") as raised:
+    with pytest.raises(PeerError, match="wrote an invalid slot or count") as raised:
         e.there.receive()
     assert raised.value.name == "PROTOCOL" and e.there.receive() is None
-    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+    with pytest.raises(DibberError, match="wrote an invalid slot or count"):
         e.there.send(b"no more")
 
 
@@ -390,7 +390,7 @@ def test_taking_what_was_not_sent_ends_the_peer(ends, words):
     e.here.send(b"2")
     base, ring = e.ring(e.here)
     e.mock.server.write_memory(base + ring, struct.pack("<II", *words))
-    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+    with pytest.raises(DibberError, match="wrote an invalid slot or count"):
         e.here.send(b"3")
 
 
