@@ -106,7 +106,7 @@ def test_a_mailbox_of_it(shared):
 def test_what_would_wait_in_its_slots_or_is_the_librarys_is_refused(shared):
     _, zero, region = shared()
     for call in (zero.send, zero.receive):
-        with fails("ARGUMENT", "knows no sends and receives"):
+        with fails("ARGUMENT", "has no sends and receives"):
             call(region.key, 0, 8, node=1)
     for opcode in (OPCODE.SEND, OPCODE.RECEIVE, OPCODE.ENDPOINT_CLOSE, OPCODE.REGION_ADD):
         with fails("ARGUMENT", "only the library may use"):
