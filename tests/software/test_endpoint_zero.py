@@ -1,4 +1,4 @@
-"""Endpoint 0 in the hands of a program: it shares queue and completions with the library's own
+"""Endpoint 0 that a program opened: it shares queue and completions with the library's own
 commands.
 """
 

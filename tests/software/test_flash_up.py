@@ -1,4 +1,4 @@
-"""A card that is up writes its own flash: the library's calls and `dibber flash URI`, on a mock
+"""A running card writes its own flash: the library's calls and `dibber flash URI`, on a mock
 whose flash is a model in Python.
 """
 
@@ -39,7 +39,7 @@ def up(serve):
 
 
 def made(folder, content, board="sim", part="simulated", name=None):
-    """A folder as `make bitstream` leaves it."""
+    """A folder like one of `make bitstream`."""
     os.makedirs(folder, exist_ok=True)
     name = name or f"dibber_{board}.bit"
     with open(f"{folder}/{name}", "wb") as f:
