@@ -15,6 +15,8 @@ import sys
 
 from dibber_cli.pipe import quiet
 
+from boards.description import Description
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
@@ -22,13 +24,13 @@ PAGE       = ROOT/"docs"/"boards.md"
 BEGIN, END = "<!-- boards -->\n", "<!-- end of boards -->\n"
 
 
-def boards():
+def boards() -> list[Description]:
     """The description of each board, in the order of their files' names."""
     names = sorted(path.stem for path in (ROOT/"boards").glob("*.py") if "\nBOARD = Description(" in path.read_text())
     return [importlib.import_module(f"boards.{name}").BOARD for name in names]
 
 
-def table(descriptions):
+def table(descriptions: list[Description]) -> str:
     """Markdown: a row for each design of each board."""
     rows = ["| `BOARD` | board | part | `DESIGN` | what it is | verified without the board |", "|---|---|---|---|---|---|"]
     for board in descriptions:
@@ -37,13 +39,13 @@ def table(descriptions):
     return "\n".join(rows) + "\n"
 
 
-def replaced(text, new):
+def replaced(text: str, new: str) -> str:
     """`text` with `new` between the two marks."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + new + END + rest.split(END)[1]
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put it into docs/boards.md")
     parser.add_argument("--memory", action="store_true", help="block RAM by the size of the control program's SRAM")

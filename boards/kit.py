@@ -15,7 +15,7 @@ from dibber.phy.gtx import GTXSerialPHY
 
 # IOs ----------------------------------------------------------------------------------------------
 
-def sfp_pads(rx_p, rx_n, tx_p, tx_n):
+def sfp_pads(rx_p: str, rx_n: str, tx_p: str, tx_n: str) -> list:
     """The SFP's pads in one group, which the platforms lack."""
     return [("link", 0,
         Subsignal("rx_p", Pins(rx_p)), Subsignal("rx_n", Pins(rx_n)),

@@ -9,6 +9,7 @@ below, which no synthesis has confirmed.
 
 import json
 import pathlib
+from collections.abc import Iterator
 
 from dibber.mcp.processor import SRAM_BYTES, SRAM_SCARCE, cache_bytes
 from dibber.mcp.vexriscv import LINE
@@ -27,12 +28,12 @@ DP16KD = {16384: 1, 8192: 2, 4096: 4, 2048: 9, 1024: 18}
 ECP5_85F, ECPIX5 = 208, 202
 
 
-def blocks(words, bits, shapes):
+def blocks(words: int, bits: int, shapes: dict[int, int]) -> int:
     """The smallest number of block RAMs of these shapes for a memory."""
     return min(-(-words//deep)*-(-bits//wide) for deep, wide in shapes.items())
 
 
-def program_memory(sram_bytes, data_width, shapes):
+def program_memory(sram_bytes: int, data_width: int, shapes: dict[int, int]) -> int:
     """Block RAMs of the SRAM and of the instruction cache, its tags included, of a card with lines
     of `data_width` bits."""
     banks = data_width//32
@@ -42,12 +43,12 @@ def program_memory(sram_bytes, data_width, shapes):
     return banks*blocks(sram_bytes//4//banks, 32, shapes) + blocks(cache//4, 32, shapes) + blocks(lines, tag, shapes)
 
 
-def more(data_width, shapes):
+def more(data_width: int, shapes: dict[int, int]) -> int:
     """Block RAMs of the larger SRAM minus those of the smaller one."""
     return program_memory(SRAM_BYTES, data_width, shapes) - program_memory(SRAM_SCARCE, data_width, shapes)
 
 
-def rows():
+def rows() -> Iterator[tuple[str, str, float, float, int, int]]:
     """(design, part, block RAMs with the smaller SRAM, with the larger one, of the part, bytes of
     SRAM of the design) of each.
     """
@@ -60,7 +61,7 @@ def rows():
     yield "ecpix5", "LFE5UM5G-85F", ECPIX5, ECPIX5 + more(64, DP16KD), ECP5_85F, SRAM_SCARCE
 
 
-def table():
+def table() -> str:
     """Markdown: a row for each design and part."""
     small, large = SRAM_SCARCE >> 10, SRAM_BYTES >> 10
     lines = [f"| design | part | block RAMs with {small} KiB | with {large} KiB | it has |", "|---|---|---|---|---|"]

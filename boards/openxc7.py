@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import sys
+from typing import Any
 
 from migen import *
 
@@ -56,7 +57,7 @@ python3 manifest.py $(($(date +%s) - start))
 
 # Wrapper ------------------------------------------------------------------------------------------
 
-def wrapper():
+def wrapper() -> list[pathlib.Path]:
     """The Verilog files of pcie_7x; the program ends if they are missing."""
     folder = os.environ.get("PCIE_7X_DIR")
     if not folder:
@@ -96,12 +97,12 @@ class OpenPCIePHY(S7PCIePHY):
 
 # Project ------------------------------------------------------------------------------------------
 
-def takes(device):
+def takes(device: str) -> bool:
     """Whether `device`, LiteX's name, is the part."""
     return device.replace("-", "", 1) == PART
 
 
-def generate(folder, top, platform, design):
+def generate(folder: pathlib.Path, top: str, platform: Any, design: Any) -> None:
     """Verilog, pins and `run.sh` of `design` in `folder`."""
     files      = wrapper()
     sources, _ = bitstream.generate(folder, top, platform, design)
@@ -125,7 +126,7 @@ def generate(folder, top, platform, design):
     describe(folder, platform.device, flow="openxc7", top=top, needs=needs)
 
 
-def build(name, platform, design):
+def build(name: str, platform: Any, design: Any) -> str:
     """The project in out/openxc7/name, and the bitstream if openXC7 is installed. Returns the
     result of vivado.run().
     """

@@ -4,7 +4,10 @@
 
 import argparse
 import json
+import pathlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import bitstream
 
@@ -18,7 +21,7 @@ DESIGNS = {"card": BridgedCard, "link": LinkTester}
 
 # Load and Flash -----------------------------------------------------------------------------------
 
-def deliver(board, file, args, golden=None):
+def deliver(board: boards.Board, file: pathlib.Path, args: argparse.Namespace, golden: pathlib.Path | None = None) -> None:
     """Do the work of --load, --flash and --golden with a .bit file beside its manifest. Ends the
     program if a check fails.
 
@@ -37,20 +40,20 @@ def deliver(board, file, args, golden=None):
         sys.exit(f"{error}\n{error.advice}".strip())
 
 
-def add_delivery(parser):
+def add_delivery(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--load",   action="store_true", help="load it into the FPGA with OpenOCD")
     parser.add_argument("--flash",  action="store_true", help="write it to the board's flash with openFPGALoader")
     parser.add_argument("--golden", action="store_true", help="with --flash: it is the image that the board falls back to")
 
 # Command Line -------------------------------------------------------------------------------------
 
-def show(found, as_json):
+def show(found: dict, as_json: bool) -> None:
     """Print the result of `bitstream.build`, for programs."""
     if as_json:
         print(json.dumps(found, indent=2))
 
 
-def main(board, platform, make, rates):
+def main(board: str, platform: Callable[[], Any], make: Callable[..., Any], rates: dict[str, tuple[float, float]]) -> None:
     """`platform()` gives the board's LiteX platform, `make(platform, design, sys_clk_freq,
     linerate)` the design on it.
 

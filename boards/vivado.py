@@ -12,12 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import bitstream
 import flow
 
 from dibber_cli.flash import board as boards
 
+from boards.description import Description
 from boards.target import add_delivery, deliver
 
 OUT = flow.ROOT/"out"/"vivado"
@@ -100,7 +103,7 @@ GOLDEN = [
 
 # Project ------------------------------------------------------------------------------------------
 
-def ordered(constraints):
+def ordered(constraints: str) -> str:
     """An XDC with its lines of asynchronous clocks in order. LiteX takes them from a set of
     objects, in an order that depends on their addresses in memory.
     """
@@ -111,7 +114,7 @@ def ordered(constraints):
     return "\n".join(lines) + "\n"
 
 
-def describe(folder, part, **more):
+def describe(folder: pathlib.Path, part: str, **more: Any) -> None:
     """Write into the project in `folder`: the input of manifest.py, with `more`; that program; the
     interface's files.
 
@@ -126,13 +129,13 @@ def describe(folder, part, **more):
     bitstream.write_interface(folder)
 
 
-def write_run(folder, text):
+def write_run(folder: pathlib.Path, text: str) -> None:
     run = folder/"run.sh"
     run.write_text(text)
     run.chmod(0o755)
 
 
-def generate(folder, top, platform, design, user=None):
+def generate(folder: pathlib.Path, top: str, platform: Any, design: Any, user: int | None = None) -> tuple[list[str], list[str]]:
     """Verilog, XDC, Tcl and `run.sh` of `design` in `folder`; names of the Verilog sources, and of
     memory contents.
 
@@ -161,7 +164,7 @@ def generate(folder, top, platform, design, user=None):
     return sources, data
 
 
-def run(name, folder, tools):
+def run(name: str, folder: pathlib.Path, tools: Sequence[str]) -> str:
     """Run the project in `folder`. Returns "", or a sentence if one of `tools` is missing. Ends the
     program if the run failed."""
     shown   = folder.relative_to(flow.ROOT)
@@ -174,7 +177,7 @@ def run(name, folder, tools):
     return ""
 
 
-def build(name, platform, design, user=None):
+def build(name: str, platform: Any, design: Any, user: int | None = None) -> str:
     """The project in out/vivado/name, and the bitstream if Vivado is installed. Returns the result
     of run(). user : see generate
     """
@@ -183,7 +186,8 @@ def build(name, platform, design, user=None):
 
 # Command Line -------------------------------------------------------------------------------------
 
-def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
+def main(board: Description, platform: Callable[..., Any], designs: dict[str, Callable[..., Any]], sys_clk_freq: float,
+    variants: Sequence[str] = (), builders: dict[str, Any] = {}) -> None:
     """`platform(variant)` gives the board's LiteX platform, `designs[name](platform, sys_clk_freq)`
     the design on it.
 
@@ -206,7 +210,7 @@ def main(board, platform, designs, sys_clk_freq, variants=(), builders={}):
     builder = builders.get(args.design)
     fitting = [variant for variant in variants if builder is None or builder.takes(platform(variant).device)]
     variant = args.variant or (fitting[0] if variants else None)
-    if variants and variant not in fitting:
+    if builder and variants and variant not in fitting:
         parser.error(f"--design {args.design} is for an {builder.PART}, {variant} has an {platform(variant).device}: --variant {fitting[0]}, or another design")
     name    = "_".join(filter(None, [board.name, variant and variant.replace("+", "p").replace("-", ""),
                                      None if args.design == "card" else args.design]))

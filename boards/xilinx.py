@@ -49,7 +49,7 @@ JTAG_PATHS = "set_false_path -through [get_pins -of_objects [get_cells -hierarch
 
 # Memory -------------------------------------------------------------------------------------------
 
-def sram_of(device):
+def sram_of(device: str) -> int:
     """Bytes of the control program's SRAM on a part. An XC7A100T has block RAM only for the smaller
     SRAM.
     """

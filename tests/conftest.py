@@ -1,4 +1,4 @@
-"""What every test may use: the seed, and records of figures that were measured."""
+"""Fixtures for all tests: the seed, and records of measured figures."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -14,11 +14,11 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "figures"
 
-# Tools of the Python environment are found whether it is active or not.
+# Tools of the Python environment are found even if it is not active.
 os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 
-# The same examples in every run: what fails, fails again. How long it takes to make them says more
-# of the machine than of a test.
+# The same examples in every run, so a failure repeats. The time to make examples depends on the
+# machine, so it has no limit.
 hypothesis.configuration.set_hypothesis_home_dir(ROOT / "build" / "hypothesis")
 hypothesis.settings.register_profile(
     "dibber",
@@ -36,7 +36,7 @@ def pytest_addoption(parser):
     )
 
 
-# Files that take a minute or longer: whoever begins with them ends together with the others.
+# Files that take a minute or longer. They start first, so all workers end at about the same time.
 LONG = (
     "test_bench",
     "test_soak_program_faults",
@@ -60,8 +60,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def forgotten_designs():
-    """Migen's tracer keeps every module that ever was, to number those of a class: gigabytes, by
-    the last test.
+    """Migen's tracer keeps every module, to number the modules of a class. By the last test this
+    would be gigabytes.
     """
     yield
     if tracer := sys.modules.get("migen.fhdl.tracer"):
@@ -76,7 +76,7 @@ def seed(request):
 
 @pytest.fixture
 def figure(request, seed):
-    """Record a measured value for `make figures`; returns whether it meets its target.
+    """Record a measured value for `make figures`; return whether it meets its target.
 
     figure(name, value, unit, at_least=, at_most=, profile=): one of the two limits or both. The
     test still asserts.

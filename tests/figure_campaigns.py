@@ -3,8 +3,8 @@
 
     python tests/figures.py --long [--only soak-transfers,…]
 
-Without `--long` their rows are those that were measured with this simulator and this control
-program, or say that there are none.
+Without `--long` their rows are kept ones, measured with this simulator and this control program, or
+say that there are none.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def result_of(run, command):
-    """The JSON that a program prints. It may end with 1: then it says in there what was wrong."""
+    """The JSON that a program prints. It may end with 1; then the JSON describes the fault."""
     return json.loads(run(command, codes=(0, 1)))
 
 
@@ -48,7 +48,7 @@ def soak(name, reader, *words):
 
 
 def of_transfers(found):
-    # Most kinds of trouble are no byte: a status, a notice that was lost. They count here too.
+    # Most kinds of faults are not wrong bytes: a status, a lost notice. They count here too.
     return [
         ("count", found["transfers"], "random transfers in one run", ">=", 20_000),
         ("bytes-wrong", found["bytes_wrong"], f"of {found['bytes_compared']} compared", "<=", 0),
@@ -103,7 +103,7 @@ def of_threads(found):
 
 
 def suite(run, profile, seed):
-    """The whole of the benchmarks, warm, by the clock on the wall."""
+    """Wall time of all benchmarks, with warm caches."""
     command = [
         "dibber",
         "bench",
@@ -132,7 +132,7 @@ def suite(run, profile, seed):
 
 
 def synthesis(program, *words):
-    """A program of hw/synthesis makes its rows itself; what it has synthesized once it keeps."""
+    """A program of hw/synthesis makes its rows itself, and keeps its results."""
 
     def group(run, profile, seed):
         return result_of(run, [sys.executable, f"hw/synthesis/{program}.py", "--json", *words])[
@@ -143,8 +143,8 @@ def synthesis(program, *words):
 
 
 def bitstreams(board, seeds, targets):
-    """A board's bitstream by each of `seeds`: the worst of each clock, against {clock: MHz}. What
-    was placed once is kept.
+    """A board's bitstream by each of `seeds`: the worst of each clock, against {clock: MHz}.
+    Placements are kept.
     """
 
     def group(run, profile, seed):

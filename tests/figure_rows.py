@@ -1,7 +1,7 @@
-"""Rows of `make figures`: what is read off the reports of benchmarks, with its target.
+"""Rows of `make figures`: values from the reports of benchmarks, with their targets.
 
-A row is {id, value, unit, target, pass, command, profile, seed}; one that comes from a point of a
-report says where (`at`) and what limited it there (`limited_by`).
+A row is {id, value, unit, target, pass, command, profile, seed}; a row from a point of a report
+has the place of the point (`at`) and its limit (`limited_by`).
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -59,7 +59,7 @@ class Rows:
         self.stem = f"{report['test']}-{report['profile']}"
 
     def add(self, name, value, unit, sign, limit, point=None):
-        """`point`: of the report, that gave the value; it says where it was and what limits it."""
+        """`point`: of the report, the source of the value; it gives place and limit."""
         made = row(
             f"{self.stem}-{name}",
             value,

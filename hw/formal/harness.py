@@ -1,4 +1,4 @@
-"""What a proof is written in: a block, what may happen to it, and what must hold."""
+"""The parts of a proof: a block, its free inputs and assumptions, and properties that must hold."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -12,10 +12,10 @@ from litex.gen import *
 # Harness ------------------------------------------------------------------------------------------
 
 class Harness(LiteXModule):
-    """A block under proof. A proof subclasses it, adds the block and says what must hold.
+    """A block under proof. A proof subclasses it, adds the block and the properties.
 
-    Free signals and constants are the solver's to choose. What is assumed restricts them; what is
-    proven must be 1 in every cycle of every run from reset that the assumptions allow. Lemmas tell
+    The solver chooses free signals and constants. Assumptions restrict them. Properties must be 1
+    in every cycle of every run from reset that the assumptions allow. Lemmas tell
     the induction which states can be reached; they are proven with the rest, so a wrong one fails.
     """
     def __init__(self):
@@ -25,7 +25,7 @@ class Harness(LiteXModule):
         self.assumed   = []
         self.proven    = []
         self.lemmas    = []
-        # of an induction apart: which lemmas of the cycle before a conclusion needs, or none
+        # of an induction apart: lemmas of the cycle before that a conclusion needs, or None
         self.given     = {}
 
     def free(self, name, bits=1):
@@ -35,7 +35,9 @@ class Harness(LiteXModule):
         return signal
 
     def free_all(self, name, record, omit=()):
-        """Drive the fields of a record that another drives in the card, but those in `omit`."""
+        """Drive the fields of a record that another block drives in the card, except those in
+        `omit`.
+        """
         for field_, signal in _leaves(record):
             if field_ not in omit:
                 self.comb += signal.eq(self.free(f"{name}_{field_}", len(signal)))
@@ -50,7 +52,7 @@ class Harness(LiteXModule):
         self._add(self.assumed, f"assume_{name}", condition)
 
     def prove(self, name, condition, now=False):
-        """`now`: it follows from the lemmas of the same cycle, where the cycle before need not be
+        """`now`: it follows from the lemmas of the same cycle, so the cycle before need not be
         searched.
         """
         self._add(self.proven, f"assert_{name}", condition)
@@ -58,8 +60,8 @@ class Harness(LiteXModule):
             self.given[name] = []
 
     def lemma(self, name, condition, given=()):
-        """`given`: the lemmas of the cycle before that it follows from, where not all of them have
-        to be searched.
+        """`given`: the lemmas of the cycle before from which it follows, if not all of them must be
+        searched.
         """
         self._add(self.lemmas, f"lemma_{name}", condition)
         if given:
@@ -71,7 +73,7 @@ class Harness(LiteXModule):
         signals.append(signal)
 
     def before(self, expression, bits=1, reset=0):
-        """What `expression` was one cycle ago."""
+        """Value of `expression` one cycle ago."""
         past = Signal(bits, reset=reset)
         self.sync += past.eq(expression)
         return past
@@ -92,14 +94,14 @@ def implies(a, b):
 _locals = {}  # id of a module -> the local variables of its constructor
 
 def record_locals(frame, event, argument):
-    """For `sys.setprofile`: keep what the constructors of modules have in their local variables."""
+    """For `sys.setprofile`: keep the local variables of the modules' constructors."""
     if event == "return" and frame.f_code.co_name == "__init__" and isinstance(frame.f_locals.get("self"), Module):
         # The base class's constructor returns first.
         _locals.setdefault(id(frame.f_locals["self"]), {}).update(frame.f_locals)
 
 
 def inner(module, name):
-    """What a block keeps to itself, by its name in the source; only for lemmas."""
+    """A block's internal signal, by its name in the source; only for lemmas."""
     try:
         return _locals[id(module)][name]
     except KeyError:
@@ -114,7 +116,7 @@ def inner_all(module, name):
     return [found[duid] for duid in sorted(found)]
 
 def memory_of(module, name):
-    """A block's memory, by the name that it was given."""
+    """A block's memory, by its name."""
     for special in module._fragment.specials:
         if isinstance(special, Memory) and special.name_override == name:
             return special
@@ -126,9 +128,9 @@ def memory_of(module, name):
 class Mutant:
     """The design with one mistake: in the source of `module`, `old` becomes `new`.
 
-    `old` must be there exactly once, so that a mutant cannot die without being noticed. `depth`:
-    cycles in which the proof must find a run that breaks the property. `harness`: another one than
-    the property's, where a smaller block breaks sooner.
+    `old` must be there exactly once, so a vanished mutant is noticed. `depth`: cycles in which the
+    proof must find a run that breaks the property. `harness`: another one than the property's, if a
+    smaller block breaks sooner.
     """
     name    : str
     module  : str
@@ -142,8 +144,9 @@ class Mutant:
 class Property:
     """One line of the table.
 
-    `says` in a few words; `harness` the name of a Harness in the same file; `widths` as proven;
-    `k` of the induction, or `bound` cycles where docs/proofs.md says why no longer run is needed.
+    `says`: the property in a few words; `harness`: the name of a Harness in the same file; `widths`
+    as proven; `k` of the induction, or `bound` cycles if docs/proofs.md explains why that is
+    enough.
     """
     name    : str
     block   : str
@@ -154,5 +157,5 @@ class Property:
     bound   : int = 0
     mutants : list = field(default_factory=list)
     quick   : bool = False   # in the sample of `make test-quick`
-    apart   : bool = False   # the induction's conclusions are asked for one at a time
+    apart   : bool = False   # the induction's conclusions are proven one at a time
     arrays  : bool = False   # memories stay arrays for the solver instead of becoming registers

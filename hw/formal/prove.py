@@ -5,10 +5,10 @@
 
 Prints a table of the properties and one of the mutants; out/formal.json has both. The exit code is
 not 0 when a proof fails or a mutant survives. Counter-examples are left below build/formal/, as VCD
-files; of an induction whose conclusions are asked for one at a time, only their names are told.
+files; for an induction that proves its conclusions one at a time, only their names are printed.
 
-`--check` proves nothing. It elaborates every harness and every mutant in some seconds, so that a
-name or a mutant's text that is gone from the gateware is found at once.
+`--check` proves nothing. It elaborates every harness and every mutant in some seconds, so a
+name or a mutant's text that is missing in the gateware is found at once.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -34,11 +34,10 @@ GOOD = ("proven", "rejected", "elaborates")
 
 
 def obligations(names, quick, check_only=False):
-    """([(row, function)]) of properties and of mutants: what the tables say before anything has
-    run.
+    """([(row, function)]) of properties and of mutants: the tables before the run.
 
-    With `check_only` the functions elaborate and prove nothing. The Spin models are left out then:
-    they do not refer to the gateware.
+    With `check_only` the functions elaborate and prove nothing. The Spin models are left out then,
+    because they do not refer to the gateware.
     """
     def action(file, *what):
         if check_only:

@@ -1,12 +1,11 @@
-"""A link transmitter whose every input is the solver's to choose, for the proofs about what it
-sends.
+"""A link transmitter with all inputs free, for the proofs about its output.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
 
 def free_inputs(harness, tx, channels):
-    """Free every input of `tx`. The proof makes it by itself, for a mutant replaces what the
-    proof's own module names.
+    """Free every input of `tx`. The proof constructs `tx` itself, because a mutant replaces the
+    name in the proof's own module.
     """
     for n, sink in enumerate(tx.sinks):
         harness.free_all(f"sink{n}", sink)

@@ -1,4 +1,6 @@
-"""The boards, the building programs and the tests' helpers are no packages: they are found here."""
+"""The boards, the building programs and the tests' helpers are no packages: this file adds their
+paths.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

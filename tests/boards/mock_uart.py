@@ -19,19 +19,19 @@ CHUNK = MEMORY_BYTES // C.BRIDGED_CHUNKS
 
 class Bridge:
     """Serves one port in a thread of its own. `device` has bar_read(offset, length) and
-    bar_write(offset, data), and gets `server` set: this bridge, by which it reaches the memory.
+    bar_write(offset, data), and gets `server` set: this bridge, through which it reaches the
+    memory.
 
     Attributes for tests
     --------------------
     uri, port : to be opened
-    hasty     : the same, for who gets no answer: it does not wait for as long as this process may
-                have to
+    hasty     : the same with a short timeout, for tests without an answer
     memory    : bytearray
-    requests  : whole frames that came, and were good
+    requests  : received whole and good frames
     answered  : called with (frame, reply) before a reply leaves; returns the bytes to be sent
                 instead, or None
     magic     : of the bank `bridge`
-    size      : what it says of the memory
+    size      : reported size of the memory
     looked    : called when CHANGED is read
     """
 
@@ -51,7 +51,7 @@ class Bridge:
         self.thread.start()
 
     def unplug(self):
-        """As a USB adapter that is pulled: the port is there no more."""
+        """Like an unplugged USB adapter: the port disappears."""
         for end in (self.slave, self.master):
             if end is not None:
                 os.close(end)

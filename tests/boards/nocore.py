@@ -1,5 +1,5 @@
-"""In place of the core, where a board's PHYs and constraints are looked at: the core knows no clock
-but `sys`.
+"""In place of the core, for tests of a board's PHYs and constraints. The core has only the clock
+`sys`.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -10,9 +10,7 @@ from migen import If, Signal
 
 
 class NoCore(LiteXModule):
-    """In place of the core: what comes from the host goes back, what comes from the link or the
-    debugger too.
-    """
+    """In place of the core: it sends back all input from the host, the link and the debugger."""
 
     def __init__(
         self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None

@@ -1,5 +1,5 @@
-"""JTAG ports of FPGAs behind OpenOCD's `remote_bitbang`: they take a bitstream and say that it is
-done.
+"""JTAG ports of FPGAs behind OpenOCD's `remote_bitbang`: they take a bitstream and report
+its end.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -91,8 +91,8 @@ class XC7TAP(ECP5TAP):
 
 
 class Bitbang(threading.Thread):
-    """A server for one OpenOCD. Every byte of it is received as soon as it comes, for OpenOCD fails
-    where it would wait; the TAP gets them when OpenOCD asks for something.
+    """A server for one OpenOCD. It receives every byte at once, because OpenOCD fails where it
+    would wait. The TAP gets the bytes when OpenOCD requests an answer.
     """
 
     RISING = bytes.maketrans(b"4567", b"0101")

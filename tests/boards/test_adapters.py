@@ -1,5 +1,5 @@
-"""OpenOCD and openFPGALoader look for the same adapter of a board, and both find what they need in
-the versions that people have.
+"""OpenOCD and openFPGALoader look for the same adapter of a board. Both find their files in common
+versions.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,5 +1,5 @@
-"""The card of a board without PCIe, opened by libdibber over its UART, and what `dibber` says of
-it: one card that hears itself, and two with a cable between them.
+"""The card of a board without PCIe, opened by libdibber over its UART, with the output of `dibber`:
+one card in loopback, and two with a cable between them.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -117,7 +117,7 @@ def ended(endpoint):
 
 @pytest.mark.parametrize("wire", [2], indirect=True)
 def test_the_card_has_four_endpoints_and_what_names_another_is_refused(wire):
-    """By the library, and from the wire: nobody else hears of it."""
+    """By the library, and from the wire: no other card sees it."""
     cards = [libdibber.Card(uri) for uri in wire.uris]
     for node, card in enumerate(cards):
         assert card.info()["endpoints"] == card.read_register("GEOMETRY") & 0xFF == ENDPOINTS == 4

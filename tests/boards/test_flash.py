@@ -1,5 +1,5 @@
-"""`dibber flash`, with programmers that write into a file in place of a flash: what is refused,
-what lies where, what stays.
+"""`dibber flash`, with programmers that write into a file in place of a flash: refusals, layout,
+and parts that stay unchanged.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,7 +14,8 @@ from dibber_cli.flash import board as boards
 from dibber_cli.flash import images
 from dibber_cli.main import main as dibber
 
-# openFPGALoader, as far as it is used: the last word goes to --offset of the file that FLASH names.
+# The used part of openFPGALoader: the last word's file goes to --offset of the file that FLASH
+# names.
 LOADER = """#!/bin/sh
 echo "openFPGALoader $*" >>"$CALLS"
 for word in "$@"; do
@@ -74,7 +75,7 @@ def xc7(then=None):
 def published(
     folder, content, board="ecpix5", part="LFE5UM5G-85F-8BG554I", name=None, met=True, **more
 ):
-    """A folder as `make bitstream` leaves it; the bitstream."""
+    """A folder like one of `make bitstream`; returns the bitstream."""
     folder.mkdir(exist_ok=True)
     file = folder / (name or f"dibber_{board}.bit")
     file.write_bytes(content)

@@ -1,6 +1,5 @@
-"""Projects that were taken to where their tools are, with tools that do nothing but write what is
-read of them: run.sh leaves a manifest that
-`dibber flash` takes, and neither manifest nor bitstream of a design that is too slow."""
+"""Projects on a machine with their tools. The tools here only write the output that is read: run.sh
+leaves a manifest that `dibber flash` takes, and neither manifest nor bitstream of a slow design."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -38,7 +38,7 @@ def design(part, rng):
     tiles = sorted(name for name, tile in grid.items() if tile["type"] == "PLC2")
     lines = [f".device {part}"]
     for tile in rng.sample(tiles, TILES):
-        # A table of ones, or of zeros, is what a LUT has that nobody uses.
+        # An unused LUT has a table of ones or of zeros.
         lines += [
             "",
             f".tile {tile}",

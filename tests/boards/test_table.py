@@ -1,4 +1,4 @@
-"""What the documents say of boards is what their programs say."""
+"""The pages about boards agree with the boards' programs."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

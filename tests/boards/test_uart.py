@@ -1,4 +1,4 @@
-"""libdibber on a card behind a UART: memory by copies, and whatever can be wrong with a line."""
+"""libdibber on a card behind a UART: memory by copies, and all faults of a line."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -127,8 +127,8 @@ def test_an_event_is_not_seen_before_the_bytes_that_it_announces(endpoint, seed)
 
 
 def test_two_threads_share_a_line(endpoint):
-    """Each has an endpoint of its own, and finds what is its: a look of one brings what is the
-    other's.
+    """Each has an endpoint of its own, and gets its own entries, although a poll of one also
+    fetches the other's.
     """
     wrong = []
 
@@ -256,7 +256,7 @@ def test_a_port_is_one_program_s(bridge):
 
 
 def damaged(rng, frame):
-    """A reply that is lost, cut, changed, or has something before it."""
+    """A reply that is lost, cut, changed, or has bytes before it."""
     at = rng.randrange(len(frame))
     return rng.choice(
         [

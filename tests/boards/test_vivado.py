@@ -90,7 +90,7 @@ def test_lines_of_asynchronous_clocks_are_put_in_order_and_no_other_is_moved():
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_the_block_is_told_who_the_card_is_and_is_asked_what_it_made_of_it(name, projects):
+def test_the_pcie_block_gets_the_identity_of_the_card_and_its_result_is_checked(name, projects):
     tcl = text(projects[name], "tcl")
     for line in (
         f"CONFIG.Vendor_ID {{{C.PCI_VENDOR:04x}}}",
@@ -104,7 +104,7 @@ def test_the_block_is_told_who_the_card_is_and_is_asked_what_it_made_of_it(name,
     assert [line.split("!= ")[-1].split("}")[0] for line in asked] == [
         str(n) for n in (C.VECTORS - 1, C.MSIX_TABLE_BASE // 8, C.MSIX_PBA_BASE // 8)
     ]
-    # What is too slow is not written.
+    # A design that is too slow is not written.
     assert tcl.index("a path misses its time") < tcl.index("write_bitstream")
     assert tcl.index("route_design") < tcl.index("a path misses its time")
 
@@ -118,8 +118,8 @@ def test_the_project_has_all_that_it_needs_in_its_folder(name, projects):
     assert "vivado -mode batch -notrace -source top.tcl" in (projects[name] / "run.sh").read_text()
 
 
-# What Vivado would answer, in the Tcl of OpenOCD, which is there: commands do nothing, properties
-# are the test's.
+# Vivado's answers, in the Tcl of OpenOCD, which is installed: commands do nothing, and the test
+# sets properties.
 STAND_INS = """
 foreach command {COMMANDS} { proc $command {args} { return something } }
 proc get_property {name object} { global answers; return $answers($name) }
@@ -243,7 +243,7 @@ def calls(monkeypatch, tmp_path):
 
 
 class Platform(str):
-    """A platform that says what it is made of."""
+    """A platform that reports its parts."""
 
     device = property(lambda self: acorn.platform(self).device)
 
@@ -343,7 +343,7 @@ def test_a_board_without_variants_says_that(calls, monkeypatch, capsys):
 
 
 def made(folder, part):
-    """What a project has made, with its manifest; its bitstreams."""
+    """The output of a project, with its manifest; its bitstreams."""
     folder.mkdir(parents=True)
     bits = [folder / f"dibber_{folder.name}{suffix}.bit" for suffix in ("", "_golden")]
     for file in bits:
@@ -441,7 +441,7 @@ endmodule
 
 @pytest.fixture
 def pcie_7x(tmp_path, monkeypatch):
-    """A checkout of pcie_7x, as far as it is looked at."""
+    """The used part of a checkout of pcie_7x."""
     folder = tmp_path / "pcie_7x" / "src"
     folder.mkdir(parents=True)
     for name in openxc7.SOURCES:

@@ -82,7 +82,7 @@ def generate(folder):
 
 
 def fingerprint():
-    """CRC-32 of all that the Verilog is made of: elaboration takes longer than some tests."""
+    """CRC-32 of all sources of the Verilog, because elaboration takes longer than some tests."""
     crc = 0
     for path in sorted(
         [
@@ -114,7 +114,7 @@ def build():
 
 
 class Wire:
-    """Running cards. One hears itself on its serial port, two hear each other.
+    """Running cards. One is in loopback on its serial port; two are connected to each other.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Wire:
             [program, str(cards)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.ports = [self.bench.stdout.readline().strip() for _ in range(cards)]
-        # A simulation among other work answers when it can.
+        # A simulation beside other work may answer late.
         self.uris = [f"uart:{port}?timeout=10000" for port in self.ports]
 
     def close(self):

@@ -41,7 +41,7 @@ SCALARS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 REFUSAL, ARRIVAL, ATOMIC_DONE, SCOUT = range(1, 5)  # FIFOs of the fake
 
 BULK = LANE.BULK * C.NODES  # number of the BULK flow to node 0
-FAST = 1 << 31  # in the log: the fast path did it, not the program
+FAST = 1 << 31  # in the log: an action of the fast path, not of the program
 
 Job = namedtuple(
     "Job",
@@ -85,7 +85,7 @@ def walk(block=0, counts=(), key=1, offset=0, strides=()):
 
 
 def indexed(block=0, counts=(), key=1, offset=0, strides=(), list_key=2, list_offset=0):
-    """One side of a put, of nests of blocks at the entries of a list."""
+    """One side of a put: nests of blocks at the entries of a list."""
     side = walk(
         block,
         (*counts, *(1,) * (C.LIST_LEVELS - len(counts))),
@@ -98,7 +98,7 @@ def indexed(block=0, counts=(), key=1, offset=0, strides=(), list_key=2, list_of
 
 
 def levels_of(side):
-    """The half of a command's `levels` that a side needs."""
+    """A side's half of a command's `levels`."""
     return side.get("levels", len(side["count"]))
 
 
@@ -144,7 +144,7 @@ get = functools.partial(transfer, OPCODE.GET)
 
 
 def send(length=8, source=None, **more):
-    """The bytes of a SEND; without a walk from contiguous memory."""
+    """The bytes of a SEND; without a walk it is from contiguous memory."""
     source = source or walk(length)
     return transfer(
         OPCODE.SEND, length, source=source, levels=more.pop("levels", levels_of(source)), **more
@@ -164,7 +164,7 @@ def receive(length=8, target=None, **more):
 
 
 def head(opcode, length, node=1, flags=0, cookie=0, levels=0, endpoint=0, notice=0, reserved0=0):
-    """The six words that every command of an endpoint begins with."""
+    """The first six words of every command of an endpoint."""
     return list(
         struct.unpack(
             "<6I",
@@ -232,7 +232,7 @@ def route(opcode, **values):
 
 
 def program_sources():
-    """Paths of the control program's C files that a native build has."""
+    """Paths of the control program's C files in a native build."""
     return [path for path in sorted(FIRMWARE.rglob("*.c")) if path.name != "asm_offsets.c"]
 
 
@@ -252,7 +252,7 @@ def build():
     ]
     newest = max(p.stat().st_mtime for p in [*sources, *headers])
     if not library.exists() or library.stat().st_mtime < newest:
-        # Under another name until it is whole: tests in other processes load it too.
+        # It has another name until it is complete, because tests in other processes load it too.
         partial = OUT / f"mcp.{os.getpid()}.so"
         subprocess.run(
             [
@@ -284,7 +284,7 @@ def build():
 
 
 class Fake:
-    """The register fake: what the program wrote, and what the engines would say to it."""
+    """The register fake: it records the program's writes and gives the engines' answers."""
 
     class Log(ctypes.Structure):
         _fields_ = [
@@ -323,7 +323,7 @@ class Fake:
             [],
         )
         self.expected, self.freed, self.scouts = [], [], []
-        self.routes = {}  # the gateware's table, of what was written
+        self.routes = {}  # the gateware's table, from the program's writes
         self["NODE_ID"] = 0
         self["CLOCK_HZ"] = 125_000_000
 
@@ -341,9 +341,7 @@ class Fake:
         self.registers[MCP[name].offset // 4 + index] = value & 0xFFFFFFFF
 
     def collect(self):
-        """Move what the program started from the log to `jobs`, `resets`, `regions` and
-        `posted`.
-        """
+        """Move the program's actions from the log to `jobs`, `resets`, `regions` and `posted`."""
         for entry in self.log[: self.logged.value]:
             words, value, fast = entry.words, entry.value & ~FAST, bool(entry.value & FAST)
             match self.names[entry.offset]:
@@ -432,7 +430,7 @@ class Fake:
         self.library.fake_push(ARRIVAL, node | endpoint << 8 | interrupt << 24, value, length, key)
 
     def message(self, node, word, slot, content=bytes(C.SLOT_BYTES)):
-        """A message, whose content is put into a slot of the inbox."""
+        """A message; its content goes into a slot of the inbox."""
         self.write_slot(C.INBOX, slot, content)
         self.library.fake_push(ARRIVAL, node | slot << 16 | 1 << 25, word, 0, 0)
 
@@ -441,22 +439,22 @@ class Fake:
         self.library.fake_push(ARRIVAL, node | 1 << 26, word, length, 0)
 
     def atomic_done(self, status, value):
-        """The oldest atomic that came has been executed, or was refused; its slot of the inbox."""
+        """The oldest received atomic was executed or refused; returns its slot of the inbox."""
         return self.library.fake_atomic_done(status, value & 0xFFFFFFFF, value >> 32)
 
     def scout(self, source, number, back=0, reply=False):
-        """A scout came, or an answer to one."""
+        """A scout or an answer to a scout came."""
         self.library.fake_push(SCOUT, source | reply << 16, number, back, 0)
 
     def ack(self, flow, psn):
         self.library.fake_ack(flow, psn & 0xFFFF)
 
     def left(self, flow, psn):
-        """The flow's packets up to `psn` have left the card to their ends."""
+        """The flow's packets up to `psn` have left the card completely."""
         self.library.fake_left(flow, psn & 0xFFFF)
 
     def nak(self, flow, psn):
-        """Everything up to `psn` is acknowledged, and something after it was missed."""
+        """All packets up to `psn` are acknowledged, and a later one is missing."""
         self.library.fake_ack(flow, psn & 0xFFFF)
         self.library.fake_nak(flow)
 
@@ -465,8 +463,8 @@ class Fake:
         return ctypes.c_uint32.in_dll(self.library, f"fake_{name}").value
 
     def allow(self, opcodes=3):
-        """What the host lets the fast path take: 1 inline puts, 2 puts, 8 gets, its own and
-        others', 16 atomics.
+        """Operations that the host allows to the fast path: 1 inline puts, 2 puts, 8 gets (its own
+        and others'), 16 atomics.
         """
         ctypes.c_uint32.in_dll(self.library, "fake_fast").value = opcodes
 
@@ -475,7 +473,7 @@ class Fake:
 
 
 class Card(Fake):
-    """A control program just loaded, its data zeroed, and a well-behaved host around it.
+    """A newly loaded control program with zeroed data, and a correct host.
 
     The administrator's completion queue is at ADMIN_CQ, and endpoint n's queues at cq(n) and eq(n).
     """
@@ -537,8 +535,8 @@ class Card(Fake):
         self["PRODUCER", endpoint] += len(commands)
 
     def entries(self):
-        """What was posted since the last call; the host has read it, so the consumer counts
-        move.
+        """The entries that were posted since the last call. The host has read them, so the consumer
+        counts move.
         """
         self.collect()
         posted, self.posted = self.posted, []
@@ -577,8 +575,8 @@ class Card(Fake):
         )
 
     def wait(self, cycles, step=6000, present=()):
-        """Let time pass, with turns of the loop in it. The nodes `present` acknowledge what comes
-        on their EXPRESS flow.
+        """Let time pass, with turns of the loop. The nodes `present` acknowledge the packets of
+        their EXPRESS flow.
         """
         end = self.library.fake_now() + cycles
         while self.library.fake_now() < end:

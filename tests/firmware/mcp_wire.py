@@ -1,11 +1,11 @@
 """A plain model of the engines, the transmitter, the link and the peers, for the tests of flows and
 replay.
 
-Jobs are executed in order. A packet carries which command it is of; the transmitter drops those of
-another incarnation or epoch than the flow's, and counts what incarnation it is on the link
-(`numbers`); the peer executes only the packet that it expects. A flow that is not sure asks its
-peer first; if the answer is late its packets are dropped. A peer that began anew refuses what it
-does not hold; its flow is silent until it is reset, and asks before its first packet.
+Jobs are executed in order. A packet carries its command. The transmitter drops packets of another
+incarnation or epoch than the flow's, and counts the incarnation on the link (`numbers`). The peer
+executes only the packet that it expects. A flow that is not sure first asks its peer; if the answer
+is late, its packets are dropped. A peer that restarted refuses flows that it does not hold. Such a
+flow is silent until it is reset, and asks before its first packet.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -25,7 +25,7 @@ class Peer:
     """The receiving end of one flow: `executed` holds (cookie, index) in the order of execution,
     over all its lives.
 
-    `opened`: its source has asked this life of it.
+    `opened`: its source has asked it since its last restart.
     """
 
     def __init__(self, held=None):
@@ -59,7 +59,7 @@ class Peer:
 
 
 class WiredCard(Card):
-    """A card with endpoint 1 and 2 open, whose engines work when a test says so.
+    """A card with endpoints 1 and 2 open. Its engines work when the test calls them.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class WiredCard(Card):
     peers   : dict flow -> Peer
     cut     : nodes whose packets are lost on the link
     lose    : function(Packet) -> bool: whether this one is lost on the link
-    deaf    : nothing that peers answer arrives
-    numbers : dict flow -> incarnation on the link, which outlives the program; where they stand
-              before it boots
-    unsure  : flows whose peers have not told yet what they hold
-    silent  : flows that their peers do not hold, until they are reset; `asks`: those that ask
-              before their next packet
-    sent    : messages of which a packet was made
+    deaf    : no answer of a peer arrives
+    numbers : dict flow -> incarnation on the link, which outlives the program; initially the
+              values before its boot
+    unsure  : flows whose peers have not answered yet
+    silent  : flows that their peers do not hold, until their reset; `asks`: flows that ask before
+              their next packet
+    sent    : messages that became a packet
     """
 
     def __init__(self, numbers=None, **options):
@@ -98,7 +98,7 @@ class WiredCard(Card):
         self.collect()
 
     def begin(self):
-        """What the program did to its flows since the last call."""
+        """The program's actions on its flows since the last call."""
         for flow, incarnation in self.resets:
             self.incarnation[flow] = incarnation
             if flow in self.silent:
@@ -211,7 +211,7 @@ class WiredCard(Card):
         ):
             return
         if answer == GONE:
-            # Of a packet that is acknowledged the source does not believe it.
+            # The source ignores it for an acknowledged packet.
             if (packet.psn - self["ACKED", packet.flow] - 1) % 65536 >= 32768:
                 return
             self.silent.add(packet.flow)
@@ -222,13 +222,13 @@ class WiredCard(Card):
         (self.nak if answer == NAK else self.ack)(packet.flow, peer.acked)
 
     def answer(self, flow):
-        """The peer's late answer to the question what it holds."""
+        """The peer's late answer to the flow's question."""
         self.unsure.discard(flow)
         self.numbers[flow] = (self.peers[flow].held + 1) % 256
         self.library.fake_nak(flow)
 
     def observe(self):
-        """Take over what was told to the engines, and completions; none may come twice."""
+        """Take over the engines' orders, and the completions; no completion may come twice."""
         self.collect()
         self.begin()
         for entry in self.entries():
@@ -240,7 +240,7 @@ class WiredCard(Card):
         return bool(self.jobs or self.running or self.express or self.buffer or self.wire)
 
     def work(self):
-        """Whatever the engines can do now."""
+        """All steps that the engines can make now."""
         while self.jobs or self.running:
             self.engine()
         while self.express:
@@ -248,7 +248,7 @@ class WiredCard(Card):
         self.work_link()
 
     def work_link(self):
-        """Whatever the transmitter, the link and the peers can do now."""
+        """All steps that the transmitter, the link and the peers can make now."""
         while self.buffer:
             self.transmit()
         while self.wire:

@@ -1,24 +1,26 @@
 #!/usr/bin/env python3
-"""Small changes of the control program's sources. A test has to notice each of them.
+"""Small changes of the control program's sources. A test must notice each of them.
 
     python tests/firmware/mutants.py choose [--seed 1] [--count 30]   choose by seed, write the list
     python tests/firmware/mutants.py find                    find the test that kills each new one
-    python tests/firmware/mutants.py run [--sample N] [--seed 1]   all (or N) have to fail their
+    python tests/firmware/mutants.py run [--sample N] [--seed 1]   all (or N) must fail their
     tests
 
-The list is mutants.toml. A mutant is known by its file, the text of its line and which of such
-lines it is. It has no line number, so it survives changes elsewhere in the file. Kinds:
+The list is mutants.toml. A mutant is identified by its file, the text of its line, and the number
+of the line among equal ones. It has no line number, so it survives changes elsewhere in the file.
+Kinds:
 
-    relation    < and <=, > and >=, == and != change places
-    constant    a number is one more
+    relation    < and <=, > and >=, == and != are exchanged
+    constant    a number is increased by one
     statement   a line is left out
     named       written by hand
 
-One that no test can notice has `same`, the reason why the program is the same, instead of `test`.
+A mutant that no test can notice has `same` instead of `test`: the reason why the program behaves
+the same.
 
 `run` ends with 1 when a mutant lives, when a text of the list is no longer in its file, or when a
-`same` is without reason. A text that is gone needs another mutant: take its entry out of the list,
-then `choose` fills the list up and `find` looks for the test.
+`same` is without reason. If a text is gone, remove its entry from the list. Then `choose` fills
+the list up and `find` looks for the test.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -39,7 +41,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIST = HERE / "mutants.toml"
 
-# It reads the machine code of the image: what the watchdog hears, and the stack.
+# It reads the machine code of the image: kicks of the watchdog, and the stack.
 BOUNDS = "tests/firmware/test_mcp_bounds.py"
 
 FIRMWARE = ROOT / "firmware"
@@ -53,10 +55,10 @@ FLAGS = [
     "-fPIC",
 ]
 
-# Of the image, and what compiles the program itself: they do not see the library of a mutant. Of
-# these `bounds` is tried last.
+# Tests of the image, and tests that compile the program themselves: they do not use a mutant's
+# library. Of these only `bounds` is tried, last.
 OTHERS = ("binary", "bounds", "image", "trap", "duties", "fuzz", "mutants")
-# of wall time for a run of tests; a program that takes longer hangs, and is noticed so
+# of wall time for a run of tests; a program that takes longer hangs, so it is noticed
 SECONDS = 600
 
 RELATIONS = {"<=": "<", ">=": ">", "==": "!=", "!=": "==", "<": "<=", ">": ">="}
@@ -67,7 +69,7 @@ STATEMENT = re.compile(
     r"|goto\b|else\b|do\b|while\b)[\w*(&+-].*;$"
 )
 
-# `at`: which place of the line; `new`: its text then
+# `at`: the place in the line; `new`: the line's new text
 Mutant = collections.namedtuple("Mutant", "file line number kind at new")
 
 # Candidates ---------------------------------------------------------------------------------------
@@ -186,7 +188,7 @@ def write_list(entries):
 
 
 def mutated(mutant):
-    """The text of the mutant's file; None when its line is no longer there."""
+    """The text of the mutant's file; None if its line is no longer there."""
     lines = (
         (FIRMWARE / mutant.file).read_text().split("\n")
         if (FIRMWARE / mutant.file).exists()
@@ -256,7 +258,7 @@ class Builder:
 
 
 def first_failure(tests, **environment):
-    """The test that fails with a program, or None. One that does not end, or aborts, has failed.
+    """The test that fails with a program, or None. A test that does not end, or aborts, has failed.
 
     environment : MCP_LIBRARY, the native program, or MCP_IMAGES, the folder of images
     """
@@ -296,7 +298,7 @@ def first_failure(tests, **environment):
 
 
 def killed_by(builder, mutant, text, tests):
-    """The test of these that notices a mutant, or None. Those of test_mcp_bounds.py look at the
+    """The first of these tests that notices a mutant, or None. Those of test_mcp_bounds.py use the
     image."""
     if str(tests[0]).startswith(BOUNDS):
         return first_failure(tests, MCP_IMAGES=str(builder.images(mutant, text)))
@@ -319,8 +321,9 @@ def shown(mutant):
 
 
 def find(builder, entries):
-    """Each mutant without a verdict gets the test that kills it, if there is one. Whether all have
-    one now."""
+    """Give each mutant without a verdict the test that kills it, if there is one. Return whether
+    all have one now.
+    """
     alive = 0
     for n, (mutant, verdict) in enumerate(entries):
         text = mutated(mutant)
@@ -339,7 +342,7 @@ def find(builder, entries):
 
 
 def run(builder, entries):
-    """What is wrong with these mutants, as lines."""
+    """Faults of these mutants, as lines."""
     wrong = []
     for mutant, verdict in entries:
         text = mutated(mutant)

@@ -45,8 +45,8 @@ class Processor:
     x           : list of 32 registers
     pc          : program counter
     instret     : instructions retired
-    timer       : the timer asks for an interrupt
-    fences      : how many fence.i were executed; there is no cache here
+    timer       : the timer requests an interrupt
+    fences      : number of executed fence.i; there is no cache here
     """
 
     def __init__(self, memory, load, store):

@@ -192,7 +192,7 @@ def test_an_impossible_endpoint_is_not_opened(card, change):
 
 
 def test_an_endpoint_that_the_card_does_not_have_is_refused_as_one_that_cannot_be(card):
-    """This card has four; what it must not know of the others stays as it was."""
+    """This card has four endpoints; the state of the others stays unchanged."""
     card["ENDPOINTS"] = 4
     good = dict(cq_base=card.cq(2), eq_base=card.eq(2), cq_entries=16, eq_entries=16)
     card.regions.clear()
@@ -330,8 +330,8 @@ def test_commands_rung_before_boot_are_not_executed():
 
 
 def test_started_without_a_queue_it_takes_the_one_that_it_is_told_of_later():
-    """Another than the owner has loaded it. What the owner rings until it has noticed is not
-    executed, then or later.
+    """Another process than the owner has loaded the program. Commands that the owner rings before
+    it notices are never executed.
     """
     card = Card(boot=False)
     card["ADMIN_CQ_LOW"], card["ADMIN_CQ_HIGH"] = card.ADMIN_CQ & 0xFFFFFFFF, card.ADMIN_CQ >> 32

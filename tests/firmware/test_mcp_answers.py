@@ -1,5 +1,5 @@
-"""Gets of other nodes that the fast path answers: what the program need not see, and what it
-adopts.
+"""Gets of other nodes that the fast path answers: those that the program need not see, and those
+that it takes over.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -36,7 +36,7 @@ def ask(card, slot, command=None, **options):
 
 
 def told(card):
-    """Slots whose gets were told to have failed, with the reason, in order."""
+    """Slots whose gets were reported as failed, with the reason, in order."""
     found = []
     for packet in card.express:
         if packet.message and packet.word & 0xFF == MESSAGE.GET_FAILED:
@@ -167,7 +167,7 @@ def test_an_answer_whose_job_fails_gives_the_flow_away_and_is_told(wired, sent):
     wired.step(1)
     wired.engine()
     wired.engine()
-    # the job's end may be heard of before the flow was given
+    # the job's end may come before the flow is given
     assert wired.library.bulk_job_handler() == 1
     wired.step(4)
     while wired.jobs or wired.running or wired.buffer or wired.wire:

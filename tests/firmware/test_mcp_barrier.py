@@ -1,4 +1,4 @@
-"""BARRIER, the operation that firmware alone knows."""
+"""BARRIER, the operation in firmware only."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -26,7 +26,7 @@ def barrier(nodes=(1,), limit=0, cookie=7, **more):
 
 
 def told(card):
-    """Nodes that were told, by the words of the messages."""
+    """Nodes that got a message, by the messages' words."""
     card.collect()
     words = [(e.node, e.word) for e in card.express if e.message]
     card.express.clear()
@@ -45,7 +45,7 @@ def test_neither_opcode_nor_message_is_anybody_else_s():
     ]
 
 
-def test_whoever_enters_tells_the_others_and_waits_for_all(card):
+def test_an_endpoint_that_enters_tells_the_others_and_waits_for_all(card):
     card.ring(1, barrier((1, 2, 5)))
     card.step()
     assert told(card) == [(node, TOLD | 1 << 8) for node in (1, 2, 5)]
@@ -58,7 +58,7 @@ def test_whoever_enters_tells_the_others_and_waits_for_all(card):
     assert len(card.freed) == 3
 
 
-def test_those_who_came_first_are_counted(card):
+def test_nodes_that_came_first_are_counted(card):
     tell(card, 1)
     tell(card, 2)
     card.ring(1, barrier((1, 2)))

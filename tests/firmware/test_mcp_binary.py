@@ -18,8 +18,8 @@ from rv32 import MISALIGNED_LOAD, Processor
 from test_mcp_image import LARGE, SMALL
 from test_mcp_image import tool as packer
 
-# Without the fast path, as here: so many puts on a flow, and seven more of them do not claim or arm
-# it again.
+# Without the fast path, as here: after so many puts on a flow, seven more do not claim or arm it
+# again.
 WARM = 7
 
 
@@ -36,7 +36,7 @@ def image_for(sram):
 
 @pytest.fixture(scope="module")
 def image():
-    """That of the simulated cards, whose instructions are counted."""
+    """The image of the simulated cards, whose instructions are counted."""
     return image_for(LARGE)
 
 
@@ -51,7 +51,7 @@ class BinaryCard(Card):
     def __init__(self, image):
         super().__init__(boot=False)
         sram = image.header["sram"]
-        # Whatever the SRAM held before: nothing may depend on it.
+        # The SRAM's old content: nothing may depend on it.
         self.memory = bytearray(b"\xa5" * sram)
         self.memory[: len(image.body)] = image.body
         self.place = sram - C.SHARED_FROM_END  # of struct mcp_shared
@@ -153,7 +153,7 @@ def test_a_put_takes_as_many_instructions_for_10_elements_as_for_10000(binary, f
 
 
 def spent(card, act):
-    """Instructions by handler while `act` runs; ticks come when they come."""
+    """Instructions by handler while `act` runs, with any ticks."""
     states = [state for state, _, _ in MCP_STATE.values if state != "TIMER"]
     before = {state: card.handler(state)["instructions"] for state in states}
     act()
@@ -290,8 +290,8 @@ def test_text_and_constants_are_within_the_limit_of_their_sram(each_image):
 
 
 def test_the_smaller_image_has_room_for_what_is_to_come(figure):
-    """Small mends need some hundred bytes: when they are not there, something has to leave this
-    image first.
+    """Small corrections need some hundred bytes. Without that room, some code must leave this image
+    first.
     """
     left = packer.image_limit(SMALL) - len(image_for(SMALL).body)
     assert figure(
@@ -303,8 +303,8 @@ def test_the_smaller_image_has_room_for_what_is_to_come(figure):
 
 
 def told(image):
-    """All that a program of this image says to the card over one transfer of each kind: packets,
-    jobs, queue entries, slots.
+    """All orders of this image's program to the card for one transfer of each kind: packets, jobs,
+    queue entries, slots.
     """
     card = BinaryCard(image)
     said = [card.open(1), card.open(2)]

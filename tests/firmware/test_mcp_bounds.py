@@ -1,6 +1,4 @@
-"""Stack and instructions of the image have bounds, and the tool that says so refuses what has
-none.
-"""
+"""Stack and instructions of the image have bounds, and the tool refuses code without bounds."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -51,7 +49,7 @@ def test_each_handler_has_a_bound(report):
     rows, _ = report
     costs = {name: cost for name, _, cost, _ in rows}
     assert set(bounds.HANDLERS) - bounds.OPTIONAL < set(costs) and min(costs.values()) > 10
-    # A turn runs handlers that were inlined, too.
+    # A turn also runs inlined handlers.
     assert costs["loop, one turn"] > max(costs[name] for name in bounds.HANDLERS if name in costs)
 
 
@@ -79,8 +77,8 @@ def test_without_the_writes_in_long_turns_there_is_no_such_bound(image, monkeypa
 
 
 def longest(ways):
-    """Of ways that are written out, lists of cycles in which None is a write of WATCHDOG: (through,
-    before, behind, between).
+    """(through, before, behind, between) of explicit paths: lists of cycles in which None is a
+    write of WATCHDOG.
     """
     best = [bounds.Ways.NONE] * 4
     for way in ways:
@@ -93,7 +91,7 @@ def longest(ways):
 
 
 def any_code(rng, depth=3):
-    """Code in three forms: what is known of it, and all ways through it."""
+    """Code in three forms: its bounds, and all paths through it."""
     kind = rng.choice("+|*") if depth else "."
     if kind == ".":
         cycles = rng.choice([None, *range(9)])

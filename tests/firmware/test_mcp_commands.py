@@ -1,4 +1,4 @@
-"""Commands: what is accepted, what is refused with which status, and whose turn it is."""
+"""Commands: accepted ones, refused ones with their status, and the turns of endpoints."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -30,7 +30,7 @@ def status_of(card, command, endpoint=1):
     return STATUS.name_of(entries[0].status)
 
 
-def test_boot_empties_the_region_table_starts_flows_and_says_who_it_is():
+def test_boot_empties_the_region_table_starts_flows_and_publishes_its_identity():
     card = Card()
     assert card["IDENTITY"] == mcp_native.IDENTITY
     assert card["STATE"] == MCP_STATE.IDLE
@@ -226,7 +226,7 @@ def test_commands_of_a_closed_endpoint_are_dropped(card):
 
 def test_work_for_a_command_does_not_depend_on_its_elements(card):
     costs = []
-    # The first few are those after which the program tries to give the flow to the fast path.
+    # After the first few, the program tries to give the flow to the fast path.
     for count in (10,) * 8 + (10000,):
         side = walk(8, [count], strides=[64])
         card.ring(1, put(length=8 * count, source=side, target=side))

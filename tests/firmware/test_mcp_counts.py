@@ -1,5 +1,5 @@
-"""What the program counts of its duties, for `dibber fw top`; what hardware counts of them is
-tested with the hardware.
+"""The program's counts of its duties, for `dibber fw top`. The hardware's counts are tested with
+the hardware.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -16,7 +16,7 @@ def wired():
 
 
 def events(card, name):
-    """How many entries of its trace were of one kind."""
+    """Number of entries of one kind in its trace."""
     at = SHARED["events"].offset + 4 * getattr(TRACE, name)
     return int.from_bytes(bytes(card.shared_bytes)[at : at + 4], "little")
 

@@ -1,9 +1,9 @@
-"""Each duty of a Myrinet Control Program is tested: the program without it fails a scenario that
-the program itself passes.
+"""Each duty of a Myrinet Control Program is tested: without it, the program fails a scenario that
+it passes otherwise.
 
-A function that does it here is emptied, or one statement taken out of it, and the rest is compiled
-as it is. The scenarios are those of the other files, without the fast path. README.md of the
-firmware says where each duty is.
+A function of the duty is emptied, or one statement is removed, and the rest is compiled unchanged.
+The scenarios are those of the other files, without the fast path. README.md of the firmware has the
+place of each duty.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -144,7 +144,7 @@ CASES = [
         "flows/flow.c",
         "flow_incarnate",
         "REG_WRITE(FLOW_RESET",
-        test_mcp_commands.test_boot_empties_the_region_table_starts_flows_and_says_who_it_is,
+        test_mcp_commands.test_boot_empties_the_region_table_starts_flows_and_publishes_its_identity,
         {},
     ),
     (

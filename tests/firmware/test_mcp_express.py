@@ -104,7 +104,7 @@ def test_no_more_than_a_window_is_under_way_to_a_node(card):
     assert [e.psn for e in card.express] == list(range(C.WINDOW + 4))
 
 
-def test_a_full_window_stops_nobody_who_sends_elsewhere(card):
+def test_a_full_window_stops_no_command_to_another_node(card):
     for endpoint in (2, 3, 4):
         assert card.open(endpoint) == 0
     for endpoint in (1, 2, 3):

@@ -1,5 +1,5 @@
-"""Flows between the fast path and the program: what the program need not see, and when it takes
-them back.
+"""Flows between the fast path and the program: puts that the program need not see, and when it
+takes flows back.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -39,7 +39,7 @@ def once(*packets):
 
 
 def commands(card):
-    """How many commands the program has taken that send something."""
+    """Number of sending commands that the program has taken."""
     return card.shared("commands")
 
 
@@ -88,7 +88,7 @@ def test_a_flow_is_armed_again_when_a_put_of_the_program_has_ended_on_it(wired, 
     wired.settle()
     wired.ring(1, kind(cookie=1))
     wired.settle()
-    assert wired.word("fast_commands") == 0  # it was armed in vain: now it takes two
+    assert wired.word("fast_commands") == 0  # arming was useless: now it takes two
     wired.ring(1, kind(cookie=2))
     wired.settle()
     assert wired.statuses == {0: 0, 1: 0, 2: 0} and wired.word("fast_commands") == 1
@@ -96,7 +96,7 @@ def test_a_flow_is_armed_again_when_a_put_of_the_program_has_ended_on_it(wired, 
     wired.settle()
     wired.ring(1, kind(cookie=4))
     wired.settle()
-    assert wired.word("fast_commands") == 2  # not in vain that time
+    assert wired.word("fast_commands") == 2  # arming was useful this time
 
 
 @LANES
@@ -555,7 +555,7 @@ def asking():
 
 
 def answer(card, message, status=0, value=0x1122334455667788, slot=4):
-    """What the peer says to a request."""
+    """The peer's answer to a request."""
     if message.word & 0xFF == MESSAGE.GET:
         if status:
             card.message(

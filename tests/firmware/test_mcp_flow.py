@@ -1,4 +1,4 @@
-"""Flows: who is told what when packets are refused, jobs fail, acknowledgements stay away."""
+"""Flows: reports when packets are refused, jobs fail, or acknowledgements are missing."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -366,8 +366,8 @@ def test_a_peer_that_tells_late_what_it_holds_is_reached_at_once(held):
 
 @pytest.mark.parametrize("spoilt", [0, 1, 63])
 def test_a_restarted_program_is_new_to_its_peers_whatever_the_last_one_did(wired, spoilt):
-    """Nothing that it needs is in memory; the count on the link went on, by resets of the last one
-    that nobody heard of, too.
+    """The program needs nothing in memory. The count on the link went on, also by resets of the
+    last program that no peer saw.
     """
     wired.ring(1, put(cookie=0))
     wired.settle()

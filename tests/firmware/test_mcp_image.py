@@ -1,5 +1,5 @@
-"""Control program images: what the tool packs it accepts, and each bad image is refused for its own
-reason.
+"""Control program images: the tool accepts images that it packed, and refuses each bad image with
+its own reason.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,6 +1,4 @@
-"""Sides with an index list, in every operation that has a side: what is well-formed, and what each
-mistake ends with.
-"""
+"""Sides with an index list in every operation: well-formed ones, and the status of each mistake."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -112,7 +110,7 @@ def test_the_offset_that_entries_are_added_to(card, operation, side, beyond):
 
 
 def test_what_stands_in_the_place_of_the_third_stride_is_not_looked_at(card):
-    """Key and place of the list are the gateware's to check, as all keys are."""
+    """The gateware checks key and place of the list, as it checks all keys."""
     for key, offset in itertools.product((0, 1, 0xFFFFFFFF), (0, 4, -8, 1 << 60)):
         issue(card, "put", "target", indexed(8, list_key=key, list_offset=offset), 80)
         assert outcome(card) is None

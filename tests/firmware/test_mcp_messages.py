@@ -1,5 +1,5 @@
-"""Gets and atomics: requests, answers and replies on both sides, and whatever else the wire may
-bring.
+"""Gets and atomics: requests, answers and replies on both sides, and any other messages from the
+wire.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -431,7 +431,7 @@ def test_a_malformed_atomic_asks_nobody(card, name, change):
 def test_an_atomic_that_was_executed_is_replied_to_from_its_slot_which_is_free_when_acknowledged(
     card,
 ):
-    """The gateware executes them; the program hears of one only when it is to reply."""
+    """The gateware executes them; the program sees one only when it must reply."""
     for slot in (7, 2):
         card.message(3, word(MESSAGE.ATOMIC, 40 + slot), slot, atomic())
     card.step()

@@ -28,7 +28,7 @@ def test_the_list_has_30_mutants_and_each_has_its_test_or_a_reason(entries):
 
 
 def test_every_text_of_the_list_is_in_its_file(entries):
-    """One that is gone needs another mutant: see mutants.py."""
+    """A vanished mutant needs a replacement: see mutants.py."""
     assert [mutants.shown(mutant) for mutant, _ in entries if mutants.mutated(mutant) is None] == []
 
 

@@ -1,4 +1,4 @@
-"""What the control program may read of its registers: of some the card has no way back."""
+"""Registers that the control program may read; the card cannot read some of them back."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

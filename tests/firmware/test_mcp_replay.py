@@ -1,4 +1,4 @@
-"""Replay: packets are lost, and each is executed once all the same."""
+"""Replay: packets are lost, and each is still executed once."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -240,8 +240,8 @@ def test_a_failed_job_at_the_end_that_sent_nothing_lends_its_psns_to_the_next_on
 
 
 def test_a_failed_job_that_was_behind_a_gap_is_no_gap_to_what_is_sent_again(wired):
-    """In the second incarnation the third has no PSN. The peer has all of the fourth, but nobody
-    heard of it when all is queued again.
+    """In the second incarnation the third has no PSN. The peer has all of the fourth, but its
+    acknowledgement has not come when all is queued again.
     """
     wired.deaf, wired.fails = True, {0: (STATUS.BOUNDS, 0), 2: (STATUS.BOUNDS, 0)}
     wired.ring(1, *[put(length=whole(5), cookie=n) for n in range(4)])
@@ -272,8 +272,8 @@ def test_a_job_that_fails_on_its_second_pass_does_not_lend_the_psns_of_its_first
 
 
 def test_what_may_have_been_executed_behind_a_second_pass_that_failed_is_not_sent_again(wired):
-    """The peer has all of both, but nobody heard of it. Then the host answers no more for the first
-    one.
+    """The peer has all of both, but no acknowledgement came. Then the host does not answer for the
+    first one.
     """
     wired.deaf = True
     wired.ring(1, put(length=whole(4), cookie=0), put(length=whole(4), cookie=1))
@@ -323,8 +323,8 @@ def test_a_job_that_was_rewound_before_its_end_and_then_fails_takes_nobody_with_
 
 
 def test_the_gap_of_a_job_that_fails_during_a_rewind_is_not_forgotten(wired):
-    """What was behind the gap was on the link, and brought a NAK, before anybody heard that the job
-    had failed.
+    """Packets behind the gap were on the link, and brought a NAK, before the end of the failed job
+    came.
     """
     wired.ring(1, put(cookie=0), put(cookie=1), put(cookie=2))
     wired.step()
@@ -623,7 +623,7 @@ def test_a_packet_that_leaves_after_its_flow_was_rewound_starts_no_time(wired):
 
 @pytest.mark.fault
 def test_packets_that_were_dropped_for_want_of_an_answer_count_as_lost(wired):
-    """The question or its answer was lost on the link: nobody tells, and nothing has left."""
+    """The question or its answer was lost on the link: no report comes, and nothing has left."""
     wired.unsure = {FLOW}
     wired.ring(1, put(cookie=0))
     wired.settle()

@@ -1,5 +1,5 @@
-"""Atomics of other nodes, which the gateware executes: what the program need not see, and what it
-replies itself.
+"""Atomics of other nodes, which the gateware executes: those that the program need not see, and
+those that it replies to itself.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -13,8 +13,8 @@ from mcp_wire import WiredCard
 from test_mcp_fast import ALL, MICROSECOND, answer, asked, claim, once, take
 from test_mcp_replay import run_at_random
 
-ATOMIC = 16  # of what the host allows
-FLOW = 1  # EXPRESS, to the asker
+ATOMIC = 16  # bit of the host's FAST_PATH
+FLOW = 1  # EXPRESS, to the requester
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_host_that_does_not_want_it_has_the_program_reply(wired):
 
 
 def test_a_flow_is_armed_again_behind_a_reply_of_the_program(wired):
-    """Who only ever replies has nothing else that could end there."""
+    """A program that only replies has no other operation that could end there."""
     wired.ring(2, inline(cookie=99, flags=FLAG.FENCE))
     wired.step(4)
     words = [execute(wired, 3)]

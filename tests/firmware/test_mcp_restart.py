@@ -1,5 +1,5 @@
-"""Peers that begin anew: nothing is executed twice, what was not executed goes again, the rest ends
-with PEER_RESTARTED.
+"""Peers that restart: nothing is executed twice, packets that were not executed are sent again, and
+the rest ends with PEER_RESTARTED.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fault
 
 @pytest.fixture(params=[0, 3], ids=["program", "fast"])
 def wired(request):
-    """A card on whose flows to node 1 something was executed before."""
+    """A card whose flows to node 1 have executed packets before."""
     card = WiredCard()
     card.allow(request.param)
     card.ring(1, inline(cookie=90), put(length=whole(2), cookie=91))

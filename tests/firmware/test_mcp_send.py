@@ -1,4 +1,4 @@
-"""SEND and RECEIVE on both sides: who meets whom, what waits, and how either ends."""
+"""SEND and RECEIVE on both sides: matching, waiting, and the end of each."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

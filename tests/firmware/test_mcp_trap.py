@@ -1,6 +1,4 @@
-"""start.S alone, in front of a program that does nothing: what it leaves of a program that
-stopped.
-"""
+"""start.S alone, in front of an empty program: the data that it leaves after a stop."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,5 +1,5 @@
-"""An EXPRESS flow on which something is under way without pause: the program makes a pause, and
-hardware has it again.
+"""An EXPRESS flow with packets under way all the time: the program makes a pause, and hardware gets
+the flow again.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -30,8 +30,8 @@ def now(card):
 
 
 def busy_asks(card, kind, count, until):
-    """Ask without pause; each is answered 20 µs after another one was asked, or when none comes for
-    as long. Ends when `until()`.
+    """Request without pause; each is answered 20 µs after another one was asked, or when none comes
+    for as long. Ends when `until()`.
     """
     rung = answered = 0
     while not until():

@@ -140,7 +140,7 @@ def test_each_module_has_its_header(objects):
 
 
 def test_a_module_includes_the_header_of_each_module_that_it_calls(objects):
-    """By itself or by way of those that it includes."""
+    """Directly, or through its includes."""
     direct = included(FIRMWARE, [*mcp_native.program_sources(), *FIRMWARE.rglob("*.h")])
     headers = included(FIRMWARE, FIRMWARE.rglob("*.h"))
     for module, others in used(objects).items():

@@ -1,4 +1,4 @@
-"""Fuzz what parses what others wrote, with random input under sanitizers.
+"""Fuzz the parsers of foreign input, with random input under sanitizers.
 
     python tests/fuzz/fuzz.py vfio-user --runs 100000 --seed 1      # what a simulator sends to the
     library
@@ -6,8 +6,8 @@
     python tests/fuzz/fuzz.py firmware  --runs 100000 --seed 1      # commands and packets, to the
     control program
 
-Exit code 1 when a sanitizer spoke, a call did not return or something that must not be was seen;
-what it said names the run, and `--first N --runs 1` does that one again.
+Exit code 1 if a sanitizer reported an error, a call did not return, or a check failed. The report
+names the run, and `--first N --runs 1` repeats it.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -29,7 +29,7 @@ BUILD = sanitized.ROOT / "build"
 
 
 def build_card(name):
-    """A card of bad manners, and the program that lives with it."""
+    """A faulty card, and a program that uses it."""
     return sanitized.build(
         [FOLDER / f"{name.replace('-', '_')}.c", FOLDER / "program.c", FOLDER / "main.c"],
         BUILD / f"fuzz-{name}",
@@ -113,8 +113,8 @@ TARGETS = {
 
 
 def run(target, seed, runs, first=0):
-    """Returns (exit code, what it said, {how far the program came: in how many runs})."""
-    # What a sanitizer ends says which run it was (main.c).
+    """Returns (exit code, output, {progress of the program: number of runs})."""
+    # A run that a sanitizer ends prints its number (main.c).
     options = {
         "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:abort_on_error=1",

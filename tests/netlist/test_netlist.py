@@ -1,5 +1,5 @@
-"""The netlist is the design: the core after synthesis does in simulation what its RTL does, TLP by
-TLP and cycle by cycle.
+"""The netlist is the design: in simulation the core after synthesis equals its RTL, TLP by TLP and
+cycle by cycle.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -41,8 +41,8 @@ def scenario(options):
     """Load the firmware, which is read back; puts both ways at once, by the fast path and by the
     control program, and their bytes.
 
-    Returns what each TLP was and when, the statistics of cards and cables, and whether all bytes
-    arrived and no others.
+    Returns each TLP with its time, the statistics of cards and cables, and whether exactly all
+    bytes arrived.
     """
     trace = flow.fresh(flow.BUILD / "tests" / "netlist") / "tlps"
     right = []

@@ -1,5 +1,5 @@
-"""What the soak tests of faults have in common: batches of runs, a simulator process each, counted
-by kind and repeatable alone.
+"""Common parts of the soak tests of faults: batches of runs, each with its own simulator process.
+Runs are counted by kind, and can be repeated alone.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -45,7 +45,7 @@ class Soak:
         """batch(seed, number, runs) yields (kind, faults, whatever else) for each run; yields what
         is else, and counts the rest.
 
-        The receiver may add to `kinds` what it makes of that.
+        The receiver may add its own rows to `kinds`.
         """
         arguments = self.arguments
         progress = output.Progress(arguments.runs, not arguments.json)
@@ -74,8 +74,8 @@ class Soak:
         progress.clear()
 
     def report(self, headings, row, good, about="", **more):
-        """Print a table, a row(kind, counts) each, and the sentence `good` if all was well, else
-        what was not; the exit code.
+        """Print a table with row(kind, counts) for each kind, and the sentence `good` or the
+        faults; return the exit code.
         """
         result = {
             "runs": self.done,

@@ -4,9 +4,9 @@ block models.
 
     python tests/soak/completions.py [--count N] [--seed S] [--reader NAME] [--width W]
 
-Ends with an error when a byte was wrong with status OK, when something failed whose reads had good
-completions only, or when a counter did not say what was sent. docs/design/failures.md has the
-rules.
+Ends with an error in three cases: a byte was wrong with status OK; an operation failed although all
+its completions were good; a counter did not agree with the sent completions.
+docs/design/failures.md has the rules.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -4,9 +4,9 @@ alone and with eight users.
     python tests/soak/elements.py --machines gen1x1 "gen2x1 short" --length 65536
     python tests/soak/elements.py --sample 40 --seed 7
 
-Each case is compared byte by byte; payload words sent are compared with the payload; completions
-have to be the fast path's. Exit code 1 when any of that is not so. The share of the bound
-(dibber_cli/bench/bound.py) is shown, with its least for each element size. A machine whose
+Each case is compared byte by byte, and the number of sent payload words with the payload. All
+completions must come from the fast path. Otherwise the exit code is 1. The share of the bound
+(dibber_cli/bench/bound.py) is shown, with its smallest value for each element size. A machine whose
 simulator is not built is refused: `make simulator PROFILE=gen1x1`.
 """
 
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 from dibber_cli.pipe import quiet
 from pair_elements import MACHINES, Case, grid, open_pair, run, sample
 
-# Cases that were found to be sent twice: alone, on gen1x1.
+# Cases in which words were sent twice once: alone, on gen1x1.
 FOUND = (Case(2, 26_776, -66), Case(1, 8000, 1000), Case(1, 60_000, 7), Case(1, 8000, 0, 7))
 
 

@@ -1,8 +1,7 @@
 """The traffic of a fault run: strided puts, inline puts with notices, gets and atomics, both ways
 at once.
 
-All of a side's memory is one region, and after a run every byte of it is compared with what it must
-be.
+All of a side's memory is one region. After a run, every byte is compared with the expected one.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -17,19 +16,19 @@ from libdibber import Walk
 
 AREA = 16 << 10  # bytes of each of the first three
 SOURCE, TARGET, FETCHED, INLINE = (AREA * n for n in range(4))
-SLOT = 16  # of the 8 bytes of an inline put; the others must stay
+SLOT = 16  # place of the 8 bytes of an inline put; the other bytes must stay
 COUNTER = INLINE + 64 * SLOT
 SIZE = COUNTER + 1024
 FILL = 0xEE
-BESIDE = 0x5A  # what is not offered
-LIMIT = 100_000_000  # ns; a transfer that did not end by then hangs
-STEP = 20_000  # ns that one waits to let time go on
-SETTLE = 5_000  # ns; what comes twice has come by then
+BESIDE = 0x5A  # bytes outside of the region
+LIMIT = 100_000_000  # ns; a transfer that takes longer hangs
+STEP = 20_000  # ns of a wait that lets time go on
+SETTLE = 5_000  # ns; after this time duplicates have come
 
 
 @dataclasses.dataclass
 class Plan:
-    """What one side does in a run.
+    """The work of one side in a run.
 
     put, get : (walk of the source, walk of the target) without keys
     inline   : bytes of each inline put; its notice is its number, from `notice` on
@@ -112,9 +111,9 @@ def sleep_until(side, nanoseconds):
 
 
 def traffic(side, mine, their_key, expected, begin=0, before=None, after=0):
-    """Do all of a Plan and wait for what comes from the other side.
+    """Execute a Plan and wait for the transfers of the other side.
 
-    expected : notices to come. begin, after : the time to start and to stay till, ns.
+    expected : number of notices. begin, after : start time, and time to stay until, ns.
     before   : (when, task), a task of the side in the middle. Returns a dictionary for check().
     """
     me, key, node = side.endpoint, side.region.key, 1 - side.node
@@ -183,9 +182,7 @@ TAGS = {"inline": 100, "add": 200, "put": 300, "get": 400}
 
 
 def check(sides, plans, found):
-    """What is wrong after a run, as a list of sentences; a fetch-add's total is kept for the next
-    run.
-    """
+    """Faults after a run, as sentences; the fetch-adds' total is kept for the next run."""
     faults = []
     for n, _ in enumerate(sides):
         mine, theirs = plans[n], plans[1 - n]
@@ -220,7 +217,7 @@ def check(sides, plans, found):
 
 
 def wrong_bytes(side, other, mine, theirs):
-    """Where a side's memory is not what the two plans make it."""
+    """Places where a side's memory differs from the result of the two plans."""
     image = np.full(SIZE, FILL, np.uint8)
     image[:AREA] = side.content
     for content, (source, target) in ((other.content, theirs.put), (other.content, mine.get)):

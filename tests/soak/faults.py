@@ -1,11 +1,11 @@
-"""Traffic in both directions under faults of every kind: nothing hangs, nothing is wrong,
-everything is counted.
+"""Traffic in both directions under faults of every kind: nothing hangs, no byte is wrong, and all
+faults are counted.
 
     python tests/soak/faults.py --runs 1000 --seed 1 [--json] [--batch N]
 
 Each run starts the traffic of fault_traffic.py shortly before a fault, waits for its end and checks
-it. A simulator process serves a batch of runs of one group, for the times of its faults are given
-when it starts. The same seed gives the same runs; --batch repeats one alone.
+it. A simulator process serves a batch of runs of one group, because it gets the times of its faults
+at its start. The same seed gives the same runs; --batch repeats one alone.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -32,10 +32,10 @@ from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
 
 BATCH = 25  # runs of a simulator process
-FIRST = 3000  # µs; by then both cards have been loaded
+FIRST = 3000  # µs; after this time both cards are loaded
 ROOM = 380  # µs from the end of a fault to the next one's start: replay and reading of counters
 
-# Counters that are looked at, and what a run's faults must show there, summed over both cards.
+# Counters that are checked, and the counts that a run's faults must give, summed over both cards.
 COUNTERS = (
     "code_errors",
     "disparity_errors",
@@ -151,10 +151,10 @@ def diagnosis(ends):
 
 
 def one(ends, keys, choice, number, fault, following=float("inf")):
-    """One run: (faults found, counters' change), or None when its fault came before its traffic.
+    """One run: (faults found, counters' change), or None if its fault came before its traffic.
 
-    following : when the next fault comes, µs. If the traffic lasts until then, whose counts are
-                whose cannot be told: there is no change then, and bytes and notices alone are
+    following : time of the next fault, µs. If the traffic lasts until then, the counts of the two
+                faults cannot be separated. Then there is no change, and only bytes and notices are
                 checked.
     """
     plans = [fault_traffic.plan(choice, number) for _ in range(2)]
@@ -193,10 +193,10 @@ BULK = 48 << 10
 
 
 def restart(ends, keys, choice, number):
-    """One card begins anew while bulk goes both ways; then traffic as in one().
+    """One card restarts while bulk goes both ways; then traffic as in one().
 
-    It gets another control program, or it is opened again, which resets it. A receive waits for a
-    message of it at that time.
+    It gets another control program, or it is opened again, which resets it. At that time a receive
+    waits for a message of the card.
     """
     victim, pause = choice.choice((0, 1)), choice.uniform(3, 120) * 1000
     opens = choice.random() < 0.5
@@ -241,7 +241,7 @@ def restart(ends, keys, choice, number):
         return {}
 
     def survive(side):
-        """Every put ends, with whatever may be the end of one whose target went away."""
+        """Every put ends, with a status that is possible when its target goes away."""
         begin, ended = side.now(), {}
         side.endpoint.receive(side.regions[0].key, 0, 64, node=victim, endpoint=1, tag=3)
         # Time goes on for one that comes only while somebody is there.
@@ -319,7 +319,7 @@ def batch(seed, number, runs):
                 continue
             yield fault.kind, *result
             if result[1] is None:
-                return  # it hangs
+                return  # the run hangs
 
 
 def main():

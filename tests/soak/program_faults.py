@@ -1,5 +1,5 @@
-"""Faults of the control program: it is diagnosed, the card is loaded again, and the other one has
-come to no harm.
+"""Faults of the control program: it is diagnosed, the card is loaded again, and the other card is
+unharmed.
 
     python tests/soak/program_faults.py --runs 1000 --seed 1 [--patience 5000] [--json] [--batch N]
 
@@ -35,11 +35,11 @@ from libdibber import DibberError
 BATCH = 13  # runs of a simulator process
 GUARD = 4096  # bytes beside the memory that is offered
 HANDLER = 0x200  # start.S, with the trap handler, ends below
-# µs from a fault to its diagnosis; what has not shown by then is told as silent
+# µs from a fault to its diagnosis; later ones count as silent
 LIMIT = 5_000
 ALLOWED = 100_000_000  # ns that a diagnosis may take
 
-# A word that the code is filled with, and where from; None: random words.
+# A word that fills the code, and the first address; None: random words.
 KINDS = {
     "wild writes": None,
     "illegal": (0x00000000, HANDLER),
@@ -137,7 +137,7 @@ def victim(side, their_key, kind, choice, limit):
             if error.name != "HALTED":
                 raise
             continue
-        # Hardware ends transfers without it; code that is spoilt is executed at the next tick at
+        # Hardware ends transfers without the program. Spoilt code is executed at the next tick at
         # the latest.
         if not count and KINDS[kind] is None:
             return "harmless", None, found
@@ -176,15 +176,13 @@ def reload(side):
 
 
 def again(side):
-    """The witness offers its memory anew, for what the broken program wrote there is its owner's
-    business.
-    """
+    """The witness registers its memory again, because the broken program may have written there."""
     side.region.close()
     return fault_traffic.offer(side, side.node, GUARD)
 
 
 def forget(side):
-    """What the broken program's last packets told is not of the traffic to come."""
+    """Drop events of the broken program's last packets; they do not belong to the next traffic."""
     side.sleep(fault_traffic.SETTLE)
 
 
@@ -200,7 +198,7 @@ def guards(side):
 
 
 def one(ends, keys, choice, number, limit):
-    """One run: (kind, what is wrong, outcome, nanoseconds to the diagnosis or None)."""
+    """One run: (kind, faults, outcome, nanoseconds to the diagnosis or None)."""
     kind, broken = choice.choices(list(KINDS), WEIGHTS)[0], choice.choice((0, 1))
     streams = [random.Random(choice.getrandbits(32)) for _ in range(2)]
     tasks = [lambda side: witness(side, keys[broken], streams[0])] * 2
@@ -239,7 +237,7 @@ def one(ends, keys, choice, number, limit):
 
 
 def batch(seed, number, runs, limit=LIMIT):
-    """Yields what one() returns for each run of a batch."""
+    """Yields the result of one() for each run of a batch."""
     choice = random.Random(f"{seed}/{number}")
     with Pair(profile.load("gen2x4"), seed=choice.getrandbits(32)) as pair, Ends(pair.uris) as ends:
         ends.both(measure.wait_up)

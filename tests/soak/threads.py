@@ -3,7 +3,7 @@ see threads.c.
 
     python tests/soak/threads.py --seconds 300 --seed 1 [--sanitizer thread]
 
-Exit code 1 when a byte was wrong, a call failed, or a sanitizer spoke.
+Exit code 1 if a byte was wrong, a call failed, or a sanitizer reported an error.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -28,8 +28,8 @@ import sanitized  # noqa: E402
 
 
 def run(seconds, seed=1, sanitizer="", profile_name="gen2x4"):
-    """One batch at least, and more for so many seconds of wall time. Returns a report; `trouble` is
-    what went wrong.
+    """One batch at least, and more for so many seconds of wall time. Returns a report; `trouble`
+    has the faults.
     """
     program = sanitized.build(
         [SOURCE], paths.BUILD / f"threads{sanitizer and '-' + sanitizer}", sanitizer

@@ -3,8 +3,8 @@ dibber_cli/soak, for hours.
 
     python tests/soak/transfers.py --count 20000 --seed 1 --profile gen2x4
 
-Exit code 1 when anything was wrong: the report then names the round, and `--rounds 17:18` runs that
-one alone.
+Exit code 1 if there was any fault. The report then names the round, and `--rounds 17:18` runs this
+round alone.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -17,7 +17,7 @@ import time
 from dibber_cli.pipe import quiet
 from dibber_cli.soak.run import Soak
 
-REPORTS = 10  # sentences of what was wrong
+REPORTS = 10  # sentences about faults
 
 
 def main():

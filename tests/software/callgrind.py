@@ -12,9 +12,7 @@ LIB = ROOT / "build" / "lib"
 
 
 def build(source, path):
-    """A program of this folder with the static library, so that no call goes by way of the dynamic
-    linker.
-    """
+    """A program of this folder with the static library, so calls do not pass the dynamic linker."""
     subprocess.run(
         [
             "cc",
@@ -38,8 +36,7 @@ def build(source, path):
 def run(folder, command, collect=None):
     """Run a program. Returns its Profile, of function `collect` alone if that is given."""
     out = folder / "callgrind"
-    # Without debug information from outside: none is needed, and where to fetch it is the system's
-    # business.
+    # Without debug information from servers, because none is needed.
     done = subprocess.run(
         [
             "valgrind",
@@ -60,8 +57,8 @@ def run(folder, command, collect=None):
 
 
 class Profile:
-    """Of the format (Valgrind's manual, "Callgrind Format Specification") only the lines of calls
-    matter: caller, callee, how often, and then, after its position, what the calls cost.
+    """Only the lines of calls in the format matter (Valgrind's manual, "Callgrind Format
+    Specification"): caller, callee, number, and then, after its position, the cost of the calls.
 
     Attributes
     ----------
@@ -86,6 +83,6 @@ class Profile:
                 self.total = int(line.split()[1])
 
     def inclusive(self, function):
-        """(calls, instructions) of a function, whoever calls it."""
+        """(calls, instructions) of a function, from all callers."""
         found = [cost for (_, callee), cost in self.edges.items() if callee == function]
         return sum(calls for calls, _ in found), sum(cost for _, cost in found)

@@ -39,7 +39,7 @@ def folder():
 
 @pytest.fixture(autouse=True)
 def own_run_directory(monkeypatch, folder):
-    """What commands remember of cards and simulators is this test's."""
+    """Each test has its own state of cards and simulators."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
 
 

@@ -1,4 +1,4 @@
-"""What the library's tests have in common."""
+"""Common parts of the library's tests."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

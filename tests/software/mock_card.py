@@ -3,9 +3,9 @@ queues, transfers.
 
 Every node is the card itself, so a transfer goes from its regions to its regions.
 
-While somebody takes part in its clock, it takes commands only when an answer is waited for, as time
-stands in the simulator while a program runs: so nothing comes to a queue between a look at it and
-the WAIT behind that look, unless a test posts it.
+While its clock has participants, it takes commands only when a program waits for an answer, because
+simulated time stands while a program runs. So no entry comes to a queue between a poll and the WAIT
+after it, unless a test posts the entry.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -90,7 +90,7 @@ def firmware_image(words=1000, identity=0xD1BB0001, sram=SRAM_BYTES, **header):
 
 
 class Queue:
-    """Where the control program posts to."""
+    """The queues to which the control program posts."""
 
     def __init__(self, base, entries):
         self.base, self.entries, self.index = base, entries, 0
@@ -131,20 +131,20 @@ class Card:
         self.flash, self.buffer, self.came = None, bytearray(C.FLASH_BYTES), bytes(C.FLASH_BYTES)
 
     def fit_flash(self, flash, board="sim"):
-        """Give it a way to a flash, and a board."""
+        """Give it access to a flash, and a board."""
         self.flash = flash
         self.registers[HOST["FEATURES"].offset] = 1
         for n, word in enumerate(struct.unpack("<4I", board.encode().ljust(16, b"\0"))):
             self.registers[HOST["BOARD"].offset + 4 * n] = word
 
     def lose_power(self):
-        """What only power clears; the client is gone before."""
+        """Clear the state that only a loss of power clears; the client has gone before."""
         self.drawn = False
         self.registers[HOST["KEY_NEXT"].offset] = 0
         self.registers[HOST["KEYS_LEFT"].offset] = 2**32 - 1
 
     def reset(self):
-        """The client is gone, and with it all who took part in the clock."""
+        """The client has gone, with all its participants in the clock."""
         self.joined = set()
 
     # Registers ------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Card:
     # Flash ----------------------------------------------------------------------------------------
 
     def _flash_transfer(self, command, length):
-        """As gateware/dibber/host/flash.py does it, in no time."""
+        """As gateware/dibber/host/flash.py, but without any time."""
         unlocked = self.get("FLASH_STATUS") & 2
         refused = not unlocked and command not in (0x03, 0x13, 0x05, 0x9F, 0xFF)
         last = 0
@@ -334,13 +334,13 @@ class Card:
         return STATUS.OK
 
     def _scout(self, command):
-        """Who answers: `neighbour` is at the other end of the cable, there are no switches."""
+        """The node that answers: `neighbour` at the end of the cable; there are no switches."""
         if command["route"] or self.neighbour is None:
             return {"status": STATUS.TIMEOUT} if self._administer(command) == STATUS.OK else {}
         return {"node": self.neighbour}
 
     def _pieces(self, walk, levels, length):
-        """(offset, bytes) of each piece of a side, or None when its list is not what it must be."""
+        """(offset, bytes) of each piece of a side, or None if its list is invalid."""
         strides = struct.unpack("<3q", struct.pack("<6I", *walk["stride"]))
         offsets, entries = [walk["offset"]], [0]
         for i in range(levels % C.LIST):

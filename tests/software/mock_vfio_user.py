@@ -19,7 +19,7 @@ HEADER = struct.Struct("<HHIII")
 
 
 class Closed(Exception):
-    """The client is gone."""
+    """The client has gone."""
 
 
 class Mapping:
@@ -44,7 +44,7 @@ class Server:
     --------------------
     tamper   : called with (command, reply payload) before a reply leaves; returns what to send as
                the whole message instead, or None
-    messages : (command, payload) of all that came
+    messages : (command, payload) of all received messages
     """
 
     def __init__(self, path, device, bar_size, clock_message, offers_clock=True):

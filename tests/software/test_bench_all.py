@@ -1,5 +1,5 @@
-"""`dibber bench all` and `--quick`: every benchmark once, pages of all, and fewer points that say
-so.
+"""`dibber bench all` and `--quick`: every benchmark once, pages of all, and fewer points with a
+note.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -21,8 +21,8 @@ def draw(report, panels, files):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Benchmarks that measure nothing; ran: [(test, how many points)]. `ran.wrong` and `ran.broken`
-    name one that is.
+    """Benchmarks that measure nothing; ran: [(test, number of points)]. `ran.wrong` and
+    `ran.broken` name a faulty one.
     """
 
     class Ran(list):

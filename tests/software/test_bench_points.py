@@ -1,5 +1,5 @@
-"""The points of every benchmark: the walks say what memory must hold, packing does not change it,
-shapes are right.
+"""The points of every benchmark: the walks define the expected memory, packing does not change it,
+and shapes are right.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,7 +15,7 @@ from dibber_cli.errors import CommandError
 
 SMALL = Pattern.strided(3, 5, 7, transfers=2, offset=1)
 
-# One small point of each kind; the benchmarks' own are as large as they must be to be measured.
+# One small point of each kind, because the benchmarks' own points are large.
 POINTS = {
     "contiguous": Point("s", 1, Pattern.contiguous(24, 3), Pattern.contiguous(24, 3), 1),
     "target strided": Point("s", 1, Pattern.contiguous(15, 2), SMALL, 1),
@@ -47,7 +47,7 @@ POINTS = {
 
 
 def walked(point, seed):
-    """What the target must hold, block by block from the walks."""
+    """The expected content of the target, block by block from the walks."""
     source = point.source_memory(seed, 0)
     memory = bytearray([FILL]) * point.extent(point.target)
     for n in range(point.transfers):
@@ -82,7 +82,7 @@ def test_packing_moves_contiguous_bytes_and_leaves_the_same(name):
         point.moved(point.target),
     )
     assert sent.is_contiguous and received.is_contiguous and sent.length == received.length
-    for n in range(point.transfers):  # what the card does
+    for n in range(point.transfers):  # the card's work
         received.view(target[received_base:], n)[:] = sent.view(source[sent_base:], n)
     point.unpack(target)
     assert (target == point.expected(1, 0)).all()
@@ -175,7 +175,7 @@ def test_the_curve_of_inline_puts_goes_on_as_puts():
     assert block.curve(points, "put-inline-one-at-a-time") == [(4, 5), (128, 7)]
 
 
-def test_a_get_is_issued_by_who_receives():
+def test_a_get_is_issued_by_the_receiver():
     put = Point("s", 1, SMALL, SMALL, 1, senders=(0, 1))
     get = dataclasses.replace(put, operation="get", senders=(0,))
     assert (put.issuers, get.issuers, get.pulls) == ((0, 1), (1,), True)

@@ -1,4 +1,4 @@
-"""What a benchmark leaves and prints: files that do not change from run to run, tables, charts."""
+"""Output of a benchmark: files that are the same in each run, tables, charts."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,4 +1,4 @@
-"""Which stage is named the limit, and what it could do, from counters."""
+"""The stage that is named as the limit, and its rate, from counters."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,4 +1,4 @@
-"""The Python binding says what dibber.h says; walks over NumPy arrays are what the arrays are."""
+"""The Python binding agrees with dibber.h; walks over NumPy arrays describe the arrays."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,5 +1,5 @@
-"""What the binding refuses before anything is sent: integers that do not fit, memory that is not
-what it seems.
+"""Arguments that the binding refuses before anything is sent: integers that do not fit, unsuitable
+memory.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -167,7 +167,7 @@ GOOD = {
 
 
 def _walk(changed):
-    """A Walk, right but for what is changed."""
+    """A valid Walk, except for the changed members."""
     values = {"key": 1, "block": 8, "offset": 0, "count": 1, "stride": 8, **changed}
     entries = None
     if any(name.startswith("list ") for name in changed):
@@ -184,7 +184,7 @@ def _walk(changed):
 
 
 def _call(kind, name, owner, memory, wrong, value):
-    """The call, right in everything but one integer."""
+    """A valid call, except for one integer."""
     parameters = inspect.signature(getattr(kind, name)).parameters
     given = {}
     parts = {wrong: value} if wrong in {**WALK, **LIST} and wrong not in parameters else {}

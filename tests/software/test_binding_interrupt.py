@@ -22,9 +22,7 @@ MILLISECOND = 1_000_000  # in nanoseconds
 
 
 def interrupted(call, after=0.3):
-    """Make a call that must end with KeyboardInterrupt when the signal comes, so many seconds from
-    now.
-    """
+    """Make a call that must end with KeyboardInterrupt. The signal comes after so many seconds."""
     timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -35,7 +33,7 @@ def interrupted(call, after=0.3):
 
 @pytest.fixture
 def standing(loaded):
-    """A card of which a test says when its time goes on: `go` is an Event."""
+    """A card whose time goes on when the test sets the Event `go`."""
     mock = loaded()
     mock.go, answer = threading.Event(), mock.device.clock
     mock.go.set()
@@ -137,7 +135,7 @@ def test_what_an_interrupted_call_took_is_not_lost(loaded):
     caller.look = late
     interrupted(mock.endpoint.poll, after=0.2)
     caller.look = look
-    caller.now(lambda: 0)  # what was under way is over
+    caller.now(lambda: 0)  # the interrupted call has ended
     assert mock.endpoint.wait(0) and [one.tag for one in mock.endpoint.poll()] == [9]
 
 

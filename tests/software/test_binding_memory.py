@@ -1,5 +1,5 @@
-"""Memory that a card can reach lives until it is unregistered or the card is closed, whatever the
-program drops.
+"""Memory that a card can reach lives until it is unregistered or the card is closed, even if the
+program drops its references.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -26,7 +26,7 @@ ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WR
 
 
 class Tracked(np.ndarray):
-    """An array of which a weak reference says whether it still lives. A view of one refers to it as
+    """An array that is watched by a weak reference. A view of one refers to it as
     its base.
     """
 
@@ -71,7 +71,7 @@ def _on_an_endpoint_that_nobody_keeps(endpoint, watched):
 
 
 def written_by_the_card(mock, key):
-    """Have the card write all bytes of a region, in pages or not, as a get would."""
+    """Let the card write all bytes of a region (paged or not), as a get would."""
     region = mock.device.regions[key]
     if not region["page"]:
         return mock.server.write_memory(region["base"], b"\x5a" * region["length"])
@@ -223,9 +223,7 @@ def test_the_temporary_behind_a_put_or_a_message_may_go_at_once(loaded, collecti
 
 
 def _run(mock, image, text, timeout=30):
-    """Run a program that leaves the card `mock` without a word; returns (exit code, stderr,
-    seconds).
-    """
+    """Run a program that does not close the card `mock`; returns (exit code, stderr, seconds)."""
     program = textwrap.dedent("""\
         import numpy as np, sys, threading, time
         import libdibber

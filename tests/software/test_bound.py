@@ -1,4 +1,4 @@
-"""The bound gives the figures that can be worked out by hand, and each term moves it as it must."""
+"""The bound agrees with figures that were computed by hand, and each term changes it correctly."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -154,7 +154,7 @@ def test_several_elements_may_be_read_with_the_gaps_between_them():
     assert (all_.up, all_.down) == (2 * 20, 2 * (7 * 84 + 76))
 
 
-def test_the_order_of_the_walk_does_not_matter_to_who_reads():
+def test_the_order_of_the_walk_does_not_matter_for_reads():
     p, columns = bare("gen2x4"), Side(8, ((32, 1024), (64, 8)))
     assert min(c.down for c in read_costs(p, columns)) == 32 * 8 * 84
 
@@ -183,7 +183,7 @@ def test_both_ways_requests_may_be_saved_where_upstream_is_dear():
 
 
 def by_list(side):
-    """The same places, named by a list."""
+    """The same places, given by a list."""
     places = [address - side.address for address, _ in side.pieces()]
     return Side(side.block, (), side.address, tuple(places))
 
@@ -247,7 +247,7 @@ def test_the_list_of_a_target_is_read_on_its_host():
 @pytest.mark.parametrize("block", [1, 3, 8, 24, 40])
 @pytest.mark.parametrize("width", [64, 128])
 def test_one_way_nothing_is_gained_by_reading_over_long_gaps(stride, block, width):
-    """Which is why bound() does not try them, for lists have gaps of many sizes."""
+    """So bound() does not try them, because lists have gaps of many sizes."""
     p = bare("gen2x4", data_width=width)
     for side in (
         Side(block, ((64, block * stride),), 1),

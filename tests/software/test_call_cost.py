@@ -1,8 +1,8 @@
 """The profiles' table of what calls cost the CPU, against callgrind: no entry may be more than a
 tenth too low.
 
-Counted is what the library does on any card. Not counted is what it does for a simulator: telling
-the clock, and the way of a write through a socket, which for a card in a slot is a store.
+Work on any card is counted. Work for a simulator is not: messages to the clock, and a write through
+a socket, which is a store for a card in a slot.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,10 +14,10 @@ import pytest
 from dibber_cli import paths
 
 COUNT = 200
-PER_NS = 4.5  # instructions: what the tables are computed by
+PER_NS = 4.5  # instructions; the tables are computed with it
 SHARE = 0.9  # of callgrind's, at least
 
-# Kind of call_cost.c: (function, key of the table [cpu], what is charged on its own and left out).
+# Kind of call_cost.c: (function, key of the table [cpu], callees that are charged separately).
 KINDS = {
     "put": ("dib_put", "put_ns", ()),
     "put-inline": ("dib_put_inline", "put_ns", ()),

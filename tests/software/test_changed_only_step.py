@@ -1,5 +1,5 @@
-"""The build's step that lets a simulated card compute only what changed: reading C++, dividing it,
-and refusing what it does not know.
+"""The build's step for a simulated card that computes only changed logic: it reads and divides C++,
+and refuses unknown forms.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -20,8 +20,8 @@ from changed.statements import UnknownForm  # noqa: E402
 
 import build  # noqa: E402
 
-# A design with what is hard: logic from inputs to outputs that both phases compute, a counter that
-# runs for ever, memories, a wide register, and a register that hardly ever changes.
+# A design with the difficult cases: logic from inputs to outputs that both phases compute, a
+# counter that always runs, memories, a wide register, and a register that rarely changes.
 DESIGN = """
 module dibber_card(input sys_clk, input sys_rst, input [7:0] a, input [7:0] b, input write,
                    output [7:0] sum, output [7:0] stored, output [95:0] wide, output odd);

@@ -1,4 +1,4 @@
-"""The `dibber` command: what it prints, its exit codes, and errors that say what to do next."""
+"""The `dibber` command: its output, its exit codes, and errors with advice."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -78,7 +78,7 @@ def test_a_profile_that_is_no_toml(tmp_path):
 
 @pytest.fixture
 def fake_simulator(monkeypatch, folder):
-    """fake_simulator(script): what is run instead of dibber-sim, with a run folder of its own."""
+    """fake_simulator(script): a script in place of dibber-sim, with a run folder of its own."""
 
     def install(script):
         path = f"{folder}/dibber-sim-fake"

@@ -15,7 +15,7 @@ from dibber_cli.main import main, parser
 
 @pytest.fixture
 def complete(tmp_path, capsys, monkeypatch):
-    """complete(line) → what bash offers at the end of the line."""
+    """complete(line) → bash's completions at the end of the line."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     main(["completion", "bash"])
     script = tmp_path / "dibber.bash"

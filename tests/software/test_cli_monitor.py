@@ -1,5 +1,5 @@
-"""`dibber monitor` and `dibber info`: rates by the card's own clock, and what the control program
-tells.
+"""`dibber monitor` and `dibber info`: rates by the card's own clock, and the control program's
+counts.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

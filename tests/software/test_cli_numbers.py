@@ -1,5 +1,5 @@
-"""Each number of each command has its range, and a command line that makes no sense ends with 2
-before anything is done.
+"""Each number of each command has its range, and a wrong command line ends with 2 before anything
+is done.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -43,7 +43,7 @@ def test_a_wait_lasts_its_time_or_until_something_comes(loaded):
     mock = loaded()
 
     def now():
-        mock.card.read_register("SCRATCH")  # what was posted before has come
+        mock.card.read_register("SCRATCH")  # posted writes before it have come
         return mock.device.now
 
     for _ in range(50):
@@ -126,7 +126,7 @@ def test_the_card_is_served_while_the_program_is_elsewhere(loaded):
     with mock.endpoint.register(store) as region:
         base = mock.device.regions[region.key]["base"]
         with mock.endpoint.outside_clock():
-            # As when another card's packets arrive: nobody here is in the library.
+            # As when another card's packets arrive: no thread here is in the library.
             mock.server.connection.sendall(
                 struct.pack("<HHIII", 9, 12, 16 + 16 + 4, 0x10, 0)
                 + struct.pack("<QQ", base + 8, 4)

@@ -59,7 +59,7 @@ def said(capfd):
     return [line for line in capfd.readouterr().err.splitlines() if line.startswith("dibber: ")]
 
 
-def test_a_call_without_an_answer_names_who_holds_the_clock_and_goes_on(standing, capfd):
+def test_a_call_without_an_answer_names_the_holder_of_the_clock_and_goes_on(standing, capfd):
     mock = standing(HELD)
     with libdibber.Card(mock.uri) as card:
         assert card.info()
@@ -73,7 +73,7 @@ def test_a_call_without_an_answer_names_who_holds_the_clock_and_goes_on(standing
     )
 
 
-def test_who_has_not_joined_is_said(standing, capfd):
+def test_a_participant_that_has_not_joined_is_named(standing, capfd):
     with libdibber.Card(standing("time stands: 1 of 2 participants have joined").uri):
         assert "1 of 2 participants have joined" in said(capfd)[0]
 

@@ -1,4 +1,4 @@
-"""A counter that wrapped, a card that was reset, and why packets were dropped."""
+"""A wrapped counter, a card that was reset, and reasons for dropped packets."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

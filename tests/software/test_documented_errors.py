@@ -1,5 +1,5 @@
-"""Each error that dibber.h says a call knows, provoked: the list of cases is the header's own, so
-that an error which is documented and not provoked here fails.
+"""Provoke each error that dibber.h documents for a call. The list of cases comes from the header,
+so a documented error that is not provoked here fails.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -165,7 +165,7 @@ class Mock:
         self.timeout = 0
 
     def prepare(self, name):
-        """Bring it to where the call `name` succeeds."""
+        """Bring it to the state in which the call `name` succeeds."""
         self.closes = name == "dib_endpoint_close"
         if name == "dib_open":
             return
@@ -195,7 +195,7 @@ class Mock:
             )
 
     def refuse(self, *commands):
-        """Have the server answer these with an error."""
+        """Let the server answer these with an error."""
         self.server.tamper = lambda command, m: (
             HEADER.pack(
                 int.from_bytes(m[:2], "little"), command, HEADER.size, REPLY | ERROR, errno.EIO
@@ -229,8 +229,8 @@ class Mock:
 
 
 def closed(m):
-    """The mailbox, or else the card with all that belongs to it; a region on its own, because it
-    may be closed as an orphan.
+    """The mailbox, or else the card with all its objects; a region alone, because it may be closed
+    as an orphan.
     """
     for close in (m.lib.dib_unregister, m.lib.dib_mailbox_close):
         handle = m.region if close is m.lib.dib_unregister else m.mailbox

@@ -1,4 +1,4 @@
-"""Endpoint 0 in the hands of a program: it shares queue and completions with the library's own
+"""Endpoint 0 that a program opened: it shares queue and completions with the library's own
 commands.
 """
 
@@ -106,10 +106,10 @@ def test_a_mailbox_of_it(shared):
 def test_what_would_wait_in_its_slots_or_is_the_librarys_is_refused(shared):
     _, zero, region = shared()
     for call in (zero.send, zero.receive):
-        with fails("ARGUMENT", "knows no sends and receives"):
+        with fails("ARGUMENT", "has no sends and receives"):
             call(region.key, 0, 8, node=1)
     for opcode in (OPCODE.SEND, OPCODE.RECEIVE, OPCODE.ENDPOINT_CLOSE, OPCODE.REGION_ADD):
-        with fails("ARGUMENT", "the library's alone"):
+        with fails("ARGUMENT", "only the library may use"):
             zero.submit(encode(ADMIN, opcode=opcode))
 
 

@@ -1,4 +1,4 @@
-"""A program that sleeps on dib_event_fd() is woken by whatever ends the card or the endpoint, and
+"""A program that sleeps on dib_event_fd() is woken by each end of the card or the endpoint, and
 does not fall asleep again.
 """
 
@@ -68,7 +68,7 @@ def asleep(sleep, fd):
 @pytest.mark.parametrize("clock", [True, False])
 @pytest.mark.parametrize("sleep", [by_select, by_epoll])
 @pytest.mark.parametrize("end", LASTING)
-def test_who_sleeps_is_woken_by_an_end_and_never_sleeps_again(loaded, end, sleep, clock):
+def test_a_sleeper_is_woken_by_an_end_and_never_sleeps_again(loaded, end, sleep, clock):
     mock = loaded(clock=clock)
     fd = mock.endpoint.event_fd()
     wakes = asleep(sleep, fd)
@@ -85,7 +85,7 @@ def test_who_sleeps_is_woken_by_an_end_and_never_sleeps_again(loaded, end, sleep
         assert sleep(fd)
 
 
-def test_who_asks_for_the_descriptor_and_sleeps_after_a_look_said_lost_is_woken(loaded):
+def test_a_program_that_sleeps_on_a_new_descriptor_after_the_loss_is_woken(loaded):
     mock = loaded()
     fd = mock.endpoint.event_fd()
     mock.server.disconnect()
@@ -99,7 +99,7 @@ def test_who_asks_for_the_descriptor_and_sleeps_after_a_look_said_lost_is_woken(
 
 @pytest.mark.parametrize("sleep", [by_select, by_epoll])
 @pytest.mark.parametrize("what", CLOSES)
-def test_who_sleeps_is_woken_by_another_thread_that_closes(loaded, what, sleep):
+def test_a_sleeper_is_woken_by_another_thread_that_closes(loaded, what, sleep):
     mock = loaded()
     fd = mock.endpoint.event_fd()
     wakes = asleep(sleep, fd)

@@ -1,4 +1,4 @@
-"""docs/figures.md: what was measured replaces what is kept, and nothing else changes."""
+"""docs/figures.md: measured rows replace kept ones, and no other row changes."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

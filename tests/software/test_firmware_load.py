@@ -87,7 +87,7 @@ def test_an_image_may_fill_the_instruction_cache_and_no_more(serve, folder, sram
 
 
 def give(mock, sram, features=0):
-    """The card has so much SRAM, and these features."""
+    """The card has so much SRAM and these features."""
     mock.device.sram = bytearray(sram)
     mock.device.registers[HOST["SRAM"].offset] = sram >> 10 | sram >> 11 << 16
     mock.device.registers[HOST["FEATURES"].offset] = features
@@ -184,7 +184,7 @@ def test_an_image_that_reads_back_wrong_is_not_started(serve, image):
 
 
 @pytest.mark.parametrize("identity, reason", [(0, "0x00000000"), (0x55, "0x00000055")])
-def test_a_control_program_that_does_not_say_who_it_is(serve, image, identity, reason):
+def test_a_control_program_that_does_not_publish_its_identity(serve, image, identity, reason):
     with libdibber.Card(serve(identity=identity).uri) as card, fails("FIRMWARE_START", reason):
         card.load_firmware(image())
 

@@ -1,5 +1,5 @@
-"""The flash of the simulator against the one in Python, transfer by transfer; and both against what
-datasheets say.
+"""The flash of the simulator against the one in Python, transfer by transfer; and both against
+the datasheets.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,4 @@
-"""A card that is up writes its own flash: the library's calls and `dibber flash URI`, on a mock
+"""A running card writes its own flash: the library's calls and `dibber flash URI`, on a mock
 whose flash is a model in Python.
 """
 
@@ -39,7 +39,7 @@ def up(serve):
 
 
 def made(folder, content, board="sim", part="simulated", name=None):
-    """A folder as `make bitstream` leaves it."""
+    """A folder like one of `make bitstream`."""
     os.makedirs(folder, exist_ok=True)
     name = name or f"dibber_{board}.bit"
     with open(f"{folder}/{name}", "wb") as f:
@@ -231,7 +231,7 @@ def protected(mock):
 @pytest.mark.parametrize(
     "spoil, words, reason",
     [
-        (absent, [], "this card has no way to its flash"),
+        (absent, [], "this card has no access to its flash"),
         (other_board, [], "dibber_sim.bit is for sim, the card is on ecpix5"),
         (nameless, [], "the card is on a board that it does not name"),
         (other_flash, [], "the flash has identity 20ba18, that of sim is ef4018"),

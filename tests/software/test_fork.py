@@ -1,5 +1,4 @@
-"""A card belongs to the process that opened it: what children of it may do, and what remains for
-the parent.
+"""A card belongs to the process that opened it: limits for its children, and effects on the parent.
 
 That each call returns FORKED in a child is tested with the other documented errors.
 """

@@ -1,4 +1,4 @@
-"""Short runs of the fuzzer on what a simulator sends, and what comes from a serial port; `python
+"""Short runs of the fuzzer on a simulator's messages, and on a serial port's bytes; `python
 tests/fuzz/fuzz.py` runs for long.
 """
 
@@ -20,9 +20,9 @@ def test_whatever_a_card_sends_no_sanitizer_speaks_and_every_call_returns(target
     runs = RUNS[target]
     code, said, reached = fuzz.run(target, seed, runs)
     assert code == 0, said
-    # It comes to every part of a program's life, and not always to its end. Where it stops depends
-    # on the machine's speed as well, for the client waits by the clock: that some run stops between
-    # any two parts cannot be asked of so few.
+    # The fuzzer reaches every part of a program's life, but not always its end. The place where it
+    # stops also depends on the machine's speed, because the client waits by the clock. So with few
+    # runs, not every place can be required.
     assert (
         reached["runs"] == runs
         and runs // 10

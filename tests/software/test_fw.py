@@ -1,4 +1,4 @@
-"""`dibber fw` and `dibber reset` on a mock card: what its memory says of the program."""
+"""`dibber fw` and `dibber reset` on a mock card, from the program's data in its memory."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -332,7 +332,7 @@ def test_fw_top_shows_handlers_counts_and_queues(card, run):
 
 
 def test_fw_top_has_a_counter_for_each_duty(card, run):
-    """By the names that the firmware's README gives them; what moves one shows there."""
+    """The duties by their names in the firmware's README; each counter's change shows there."""
     table = (
         (paths.ROOT / "firmware" / "README.md")
         .read_text()

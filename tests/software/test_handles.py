@@ -1,5 +1,5 @@
-"""Handles used wrongly: every call of dibber.h with every handle that it takes, NULL, closed,
-closed twice, with its owner closed, and of another kind. The list of calls is the header's own.
+"""Wrong uses of handles: every call of dibber.h with every handle that it takes, NULL, closed,
+closed twice, with its owner closed, and of another kind. The list of calls comes from the header.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -62,8 +62,8 @@ def m(serve, image):
 
 
 def call(m, name):
-    """What it returns; of a call whose value is no error, CLOSED or ARGUMENT if that is 0, by the
-    reason that it left.
+    """The call's result. If its value is no error code and is 0: CLOSED or ARGUMENT, by the reason
+    that it left.
     """
     if name not in VALUES:
         return CALLS[name](m.lib, m)

@@ -1,4 +1,4 @@
-"""Whatever a server sends, the library returns an error with a reason; the process goes on."""
+"""After any message of a server, the library returns an error with a reason and goes on."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,4 +1,4 @@
-"""Index lists on a mock: bytes, commands, and what the library and the card refuse."""
+"""Index lists on a mock: bytes, commands, and refusals of the library and the card."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

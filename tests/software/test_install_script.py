@@ -1,4 +1,4 @@
-"""What install.sh does in odd places and under the user's own settings.
+"""install.sh in unusual folders and under the user's own settings.
 
 The environment is a real one, with one small package from a folder in place of those of
 requirements.txt.

@@ -1,5 +1,5 @@
-"""What a program sees whose control program is halted, or swapped for another, by itself or beside
-it.
+"""The view of a program when its control program is halted or replaced, by itself or by another
+process.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -22,14 +22,14 @@ MINUTE = (
 
 
 def load_beside(device):
-    """What another program does that loads the card: it knows no queue of this one's."""
+    """The work of another program that loads the card: it does not know this program's queues."""
     device.registers[HOST["ADMIN_CQ_ENTRIES"].offset] = 0
     device._run(False)
     device._run(True)
 
 
 def arrived(mock):
-    """What was posted has come to the card: an answer comes behind it."""
+    """Wait until posted writes have come to the card: an answer comes behind them."""
     mock.card.read_register("SCRATCH")
 
 
@@ -43,7 +43,7 @@ def taken(endpoint, count):
 
 
 def notice(mock, endpoint=None):
-    """Find out what has happened: with a clock within two milliseconds."""
+    """Notice the halt: with a clock within two milliseconds."""
     with fails("HALTED", "endpoint"):
         (endpoint or mock.endpoint).wait(2_000_000 if mock.device.joined else MINUTE)
 
@@ -101,7 +101,7 @@ def test_what_was_under_way_ends_when_the_card_was_reset_under_its_users(mock):
         mock.endpoint.submit(NOP, tag)
     arrived(mock)
     mock.device._run(False)
-    mock.device.halts = 0  # it counts anew
+    mock.device.halts = 0  # it counts from 0 again
     assert [(done.tag, done.status) for done in taken(mock.endpoint, 3)] == [
         (tag, STATUS.HALTED) for tag in range(3)
     ]
@@ -174,7 +174,7 @@ def test_a_program_that_was_loaded_beside_a_handle_that_loaded_none(serve, image
             assert endpoint.wait() and endpoint.poll()[0].status == STATUS.OK
 
 
-def test_who_only_polls_finds_out_too(mock, image):
+def test_a_program_that_only_polls_finds_out_too(mock, image):
     mock.card.load_firmware(image())
     with fails("HALTED", "endpoint 1"):
         for _ in range(5000):
@@ -216,7 +216,7 @@ def test_a_mailbox_says_so_and_closes(mock, image):
 
 
 def sleep(fd):
-    """Until the card interrupts, of which the program takes notice."""
+    """Wait for the card's interrupt, and read it."""
     assert select.select([fd], [], [], 10)[0] == [fd]
     os.read(fd, 8)
 
@@ -229,7 +229,7 @@ LOOKS = {
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("how", HOW)
-def test_who_sleeps_on_a_descriptor_is_woken_and_the_first_look_tells_why(mock, image, how, look):
+def test_a_sleeper_on_a_descriptor_is_woken_and_the_first_poll_tells_why(mock, image, how, look):
     fd, look = mock.endpoint.event_fd(), LOOKS[look]
     assert look(mock.endpoint) == [] and not select.select([fd], [], [], 0)[0]
     HOW[how](mock, image)
@@ -237,10 +237,10 @@ def test_who_sleeps_on_a_descriptor_is_woken_and_the_first_look_tells_why(mock, 
     with fails("HALTED", "halted"):
         look(mock.endpoint)
     sleep(fd)
-    sleep(fd)  # nobody sleeps for ever at an endpoint that has ended
+    sleep(fd)  # no program sleeps for ever at an endpoint that has ended
 
 
-def test_who_is_woken_takes_what_had_ended_and_what_never_will(mock):
+def test_a_woken_program_takes_completed_commands_and_halted_ones(mock):
     fd = mock.endpoint.event_fd()
     assert mock.endpoint.poll() == []
     mock.endpoint.submit(NOP, 1)
@@ -296,7 +296,7 @@ def test_a_mailbox_that_sleeps_is_woken_as_well(mock):
 
 
 class Bar:
-    """What observers have of a mock card."""
+    """The part of a mock card for observers."""
 
     def __init__(self, device):
         self.device, self.vectors, self.config = device, {}, bytearray(256)

@@ -1,5 +1,5 @@
-"""Mailboxes on a mock card, both ends at endpoints of it: order, room, lengths, and what a hostile
-peer can write.
+"""Mailboxes on a mock card, both ends at endpoints of it: order, room, lengths, and the writes of a
+hostile peer.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -201,10 +201,10 @@ def test_a_peer_that_cannot_be_reached_is_told_and_given_up(ends, status, name):
     assert raised.value.name == name
 
 
-def test_who_only_waits_finds_out_too(ends):
+def test_a_program_that_only_waits_finds_out_too(ends):
     e = ends()
     e.mock.device._execute = lambda *_: STATUS.TIMEOUT
-    assert e.there.wait()  # for ever, if nobody was asked
+    assert e.there.wait()  # for ever, if the peer was not asked
     with pytest.raises(PeerError, match="cannot be reached"):
         e.there.receive()
 
@@ -230,8 +230,8 @@ GIVES_UP = 40 * 10**9  # ps, of a transfer to a card that cannot be reached
 
 
 def let_die(e):
-    """The peer's process is dead and its card lives: what is put there is taken, and its memory
-    cannot be read.
+    """The peer's process is dead and its card lives: the card takes puts, but its memory cannot be
+    read.
     """
     real = e.mock.device._execute
     e.mock.device._execute = lambda endpoint, command, slot: (
@@ -267,7 +267,7 @@ def test_a_peer_whose_process_died_is_told_by_each_call_that_waits_for_it(ends, 
     "status, name", [(STATUS.TIMEOUT, "TIMEOUT"), (STATUS.REMOTE_READ_ERROR, "CLOSED")]
 )
 @pytest.mark.parametrize("timeout_ns", [1000, 2**64 - 1])
-def test_who_waits_hears_of_a_loss_that_was_told_already(ends, status, name, timeout_ns):
+def test_a_waiting_program_hears_of_a_loss_that_was_told_already(ends, status, name, timeout_ns):
     e = ends()
     e.mock.device._execute = lambda *_: status
     assert e.here.wait()
@@ -333,7 +333,7 @@ def test_a_peer_that_was_given_up_and_lives_writes_into_no_other_ones_ring(ends)
     e = ends()
     base, ring = e.ring(e.here)
     e.mock.server.write_memory(base + ring, struct.pack("<II", 7, 0))
-    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+    with pytest.raises(DibberError, match="wrote an invalid slot or count"):
         e.here.send(b"x")
     former = MailboxAddress.from_buffer_copy(e.there.address()).key
     known = [key for key in e.mock.device.regions]
@@ -368,10 +368,10 @@ def test_a_length_that_cannot_be_ends_the_peer_and_reads_nothing(ends, length):
     e = ends()
     base, _ = e.ring(e.there)
     e.mock.server.write_memory(base + SLOT_BYTES - 8, struct.pack("<II", length, 1))
-    with pytest.raises(PeerError, match="wrote what no mailbox does") as raised:
+    with pytest.raises(PeerError, match="wrote an invalid slot or count") as raised:
         e.there.receive()
     assert raised.value.name == "PROTOCOL" and e.there.receive() is None
-    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+    with pytest.raises(DibberError, match="wrote an invalid slot or count"):
         e.there.send(b"no more")
 
 
@@ -390,7 +390,7 @@ def test_taking_what_was_not_sent_ends_the_peer(ends, words):
     e.here.send(b"2")
     base, ring = e.ring(e.here)
     e.mock.server.write_memory(base + ring, struct.pack("<II", *words))
-    with pytest.raises(DibberError, match="wrote what no mailbox does"):
+    with pytest.raises(DibberError, match="wrote an invalid slot or count"):
         e.here.send(b"3")
 
 
@@ -504,7 +504,7 @@ def test_calls_and_copies_are_charged(ends):
     e = ends()
 
     def charged():
-        e.endpoints[0].clock()  # answered when all before it was heard
+        e.endpoints[0].clock()  # answered when all messages before it were handled
         new = [(call, count) for op, call, count, _ in e.mock.device.calls if op == CLOCK_OP.CHARGE]
         e.mock.device.calls.clear()
         return new

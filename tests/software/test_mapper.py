@@ -170,7 +170,7 @@ def random_fabric(library, random, loss=0):
 
 
 def plain(network):
-    """A map as plain data, without what depends on who looks."""
+    """A map as plain data, without the parts that depend on the mapping host."""
     return [
         (
             sw.ports,
@@ -182,15 +182,15 @@ def plain(network):
 
 
 def check(fabric):
-    """Everybody's map is the same and complete, every route arrives, and no circle of cables waits
-    for itself.
+    """All hosts have the same complete map, every route arrives, and no circle of cables waits for
+    itself.
     """
     maps, waits, routed = {}, {}, 0
     for node in fabric.hosts:
         nodes, switches = fabric.reachable(node)
         network = fabric.map(node)
         assert network.hosts == sum(1 << n for n in nodes) and network.conflicts == 0
-        # From a switch at the end of a chain of four nobody can look for a fifth.
+        # From a switch at the end of a chain of four, a fifth cannot be found.
         assert not network.truncated or fabric.farthest(node) == 3
         assert network.switches == len(switches)
         maps.setdefault(min(nodes), plain(network))
@@ -291,7 +291,7 @@ def test_a_number_that_two_hosts_have_is_in_conflict_and_not_routed(mapper):
     twin = 60
     mapper.fabric_host(9, twin)
     fabric.plug(twin, 6)
-    # Another host that says it is node 3.
+    # Another host with the number 3.
     mapper.fabric_host(3, twin)
     network = fabric.map(0)
     assert network.conflicts == 1 << 3 and fabric.routes(network, 3) == []

@@ -1,5 +1,5 @@
-"""Memory that may not be written or read, or goes away: refused when it is registered, an error
-when it is reached later.
+"""Memory that may not be written or read, or is unmapped: refused at registration, an error at a
+later access.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -36,7 +36,7 @@ libc.munmap.argtypes = ctypes.c_void_p, ctypes.c_size_t
 
 
 def pages(count, rights=mmap.PROT_READ | mmap.PROT_WRITE, file=-1):
-    """Fresh pages between two that nobody may touch: the address."""
+    """Address of new pages between two pages without rights."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS if file < 0 else mmap.MAP_SHARED
     whole = libc.mmap(None, (count + 2) * PAGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
     return libc.mmap(whole + PAGE, count * PAGE, rights, flags | 0x10, file, 0)  # MAP_FIXED

@@ -1,4 +1,4 @@
-"""Errors name what was looked for and who has it. With --json they are JSON."""
+"""Errors name the missing object and its holder. With --json they are JSON."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -29,7 +29,7 @@ BUSY = HEADER.pack(0, VERSION, HEADER.size, REPLY | ERROR, errno.EBUSY)
 
 @pytest.fixture
 def busy(folder):
-    """busy(how) → the URI of a card whose server says EBUSY to all who come, and closes.
+    """busy(how) → the URI of a card whose server answers EBUSY to each client, and closes.
 
     how : "at once"; "closed": and the client comes to send only after that; "asked": after VERSION
           came

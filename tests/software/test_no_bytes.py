@@ -1,4 +1,4 @@
-"""Transfers, regions, lists and messages without a byte: one rule (dibber.h, "Nothing"), and no
+"""Transfers, regions, lists and messages of no bytes: one rule (dibber.h, "Nothing"), and no
 misleading reason.
 """
 

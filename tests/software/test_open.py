@@ -1,4 +1,4 @@
-"""Opening a card on a mock: what it says, and every way in which it can be the wrong one."""
+"""Opening a card on a mock: its information, and every way in which it can be the wrong card."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

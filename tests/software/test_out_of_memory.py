@@ -1,5 +1,5 @@
-"""Whatever the system refuses the library, the call says so, nothing leaks, and the rest can be
-closed.
+"""If the system refuses anything to the library, the call reports it, nothing leaks, and all
+objects can be closed.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -1,4 +1,4 @@
-"""Tables that people can read in a terminal of 100 columns."""
+"""Tables that fit a terminal of 100 columns."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,4 +1,4 @@
-"""Pages say what is there: links, targets of make, commands of dibber, and the README's length."""
+"""Pages are right about links, targets of make, commands of dibber; and the README is short."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -54,7 +54,7 @@ def said(text):
 
 
 def make_targets():
-    """What stands left of a colon in the Makefile."""
+    """The targets: words left of a colon in the Makefile."""
     lines = re.findall(r"^([a-z][\w -]*):(?!=)", (ROOT / "Makefile").read_text(), re.M)
     return {target for line in lines for target in line.split()}
 

@@ -1,4 +1,4 @@
-"""Programs whose output nobody reads to its end: they stop, and say nothing of it."""
+"""Programs whose reader stops reading: they stop silently."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,7 +13,7 @@ LONG = "lambda: [print('x'*1000) for _ in range(1000)]"
 
 
 def unread(*words):
-    """(exit code, stderr) of a program whose reader is gone."""
+    """(exit code, stderr) of a program whose reader has ended."""
     program = subprocess.Popen(
         [sys.executable, *words],
         stdout=subprocess.PIPE,

@@ -1,7 +1,7 @@
-"""What a put costs its caller, counted in instructions by Valgrind's callgrind.
+"""Cost of a put for its caller, counted in instructions by Valgrind's callgrind.
 
-The card is the mock: how it answers is no part of dib_put(), which ends when the command was handed
-to the socket, and the way there is the one that leads to a simulated card.
+The card is the mock. Its answers are no part of dib_put(), which ends when the socket has the
+command. The path to the socket is that of a simulated card.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

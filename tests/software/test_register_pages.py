@@ -1,5 +1,5 @@
-"""Regions in pages, on a mock: the page table says where each page is, and pages and table go with
-the region.
+"""Paged regions on a mock: the page table has the address of each page, and the region's end frees
+pages and table.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -16,7 +16,7 @@ ABSENT = 1
 
 
 def pages_of(memory, shift, order):
-    """Pages of an array in an order; None where the order says so."""
+    """Pages of an array in an order; None for absent pages."""
     size = 1 << shift
     return [None if n is None else memory[n * size : (n + 1) * size] for n in order]
 

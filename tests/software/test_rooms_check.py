@@ -1,4 +1,4 @@
-"""The check of the tree's rooms finds what it looks for: tools/rooms.py."""
+"""tools/rooms.py, the check of the tree's rooms, finds each kind of fault."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,5 +1,5 @@
-"""The run folder, whose name can be predicted, is this user's alone, and nothing in it is followed
-elsewhere.
+"""The run folder has a predictable name. So only this user may use it, and links in it are not
+followed.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,7 +15,7 @@ from dibber_cli.main import main
 
 pytestmark = pytest.mark.fault
 
-STRANGER = 12345  # some other user's number
+STRANGER = 12345  # number of another user
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make another user's files")
 
 
@@ -42,7 +42,7 @@ def base(tmp_path, monkeypatch):
 
 
 def _prepared(base, how):
-    """The run folder as somebody may have made it before; a victim file that its links lead to."""
+    """The run folder as an attacker may have made it; a victim file that its links lead to."""
     folder, victim = paths.run_directory(), base.parent / "victim"
     victim.write_text("precious")
     elsewhere = base.parent / "elsewhere"

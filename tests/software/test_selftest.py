@@ -1,4 +1,4 @@
-"""`dibber selftest` on a mock card with faults: it finds and names each, and returns 1."""
+"""`dibber selftest` on a mock card with faults: it finds and names each fault, and returns 1."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -39,7 +39,7 @@ def test_a_card_that_is_not_there_fails_its_first_item_and_has_no_others():
 
 
 def write_through(mock, name, change):
-    """Have a register of the mock hold change(value) when `value` is written to it."""
+    """Let a register of the mock hold change(value) when `value` is written to it."""
     write, at = mock.device.bar_write, HOST[name].offset
 
     def bar_write(offset, data):
@@ -165,7 +165,7 @@ def test_the_cable_is_told(serve, firmware, capsys, state, reason, cable, failed
 def test_the_item_that_failed_is_named_and_those_that_need_it_are_not_tested(
     serve, firmware, capsys
 ):
-    mock = serve(identity=0)  # its control program never says that it is ready
+    mock = serve(identity=0)  # its control program never becomes ready
     assert main(["selftest", mock.uri]) == 1
     out = capsys.readouterr().out
     assert (

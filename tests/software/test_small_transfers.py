@@ -1,6 +1,4 @@
-"""Inline puts, gets, atomics and registers on a mock: what the library makes of the arguments, and
-of the answers.
-"""
+"""Inline puts, gets, atomics and registers on a mock: arguments and answers."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,6 +1,4 @@
-"""Which modules a program of the project runs is decided neither by the folder that it is started
-in nor by PYTHONPATH.
-"""
+"""The current folder and PYTHONPATH do not change the modules that our programs run."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -21,13 +19,13 @@ pytestmark = pytest.mark.fault
 
 @pytest.fixture
 def hostile(tmp_path):
-    """A folder full of modules of the standard library's names, and ours, each of which leaves a
-    mark when it is run.
+    """A folder with modules of the standard library's names and ours. Each leaves a mark when it
+    runs.
     """
     folder, mark = tmp_path / "hostile", tmp_path / "mark"
     folder.mkdir()
-    # `sys` and the like are built in and cannot be replaced; `site` and `encodings` run before any
-    # folder is looked at.
+    # `sys` and similar modules are built in and cannot be replaced. `site` and `encodings` run
+    # before any folder is searched.
     names = [name for name in sys.stdlib_module_names if name not in sys.builtin_module_names]
     for name in [
         *names,

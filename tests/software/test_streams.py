@@ -33,7 +33,7 @@ LOCALES = [
 
 
 def shell(line, **environment):
-    """A line of sh in which "$@" is the command; returns what ended."""
+    """Run a line of sh in which "$@" is the command; returns the ended process."""
     return subprocess.run(
         ["sh", "-c", line, "sh", *COMMAND],
         capture_output=True,
@@ -84,8 +84,8 @@ def test_a_command_speaks_in_every_locale(serve, environment):
     assert json.loads(done.stdout.decode("ascii"))["counters"]
 
 
-# A command of each group, each with characters beyond ASCII in what it says; and one whose words
-# are no characters.
+# A command of each group, each with characters beyond ASCII in its output; and one whose words are
+# no characters.
 @pytest.mark.parametrize(
     "words, code",
     [
@@ -274,7 +274,7 @@ def _leftovers(folder):
     return sorted(path.name for path in pathlib.Path(folder).iterdir())
 
 
-# A program in which a pair of simulated cards runs; argument: what it does then.
+# A program in which a pair of simulated cards runs; argument: its work then.
 PAIR = """
 import pathlib, signal, sys, time
 from dibber_cli import paths, profile, simulator
@@ -410,7 +410,7 @@ def test_a_signal_at_any_call_while_printing_prints_nothing_twice_and_ends_the_p
 
 
 def test_a_terminal_that_is_gone_does_not_change_the_code_of_its_signal():
-    """What is printed stays in a buffer, and cannot be written at the end."""
+    """Printed text stays in a buffer, and cannot be written at the end."""
     text = (
         "import os, signal, sys; from dibber_cli.pipe import quiet\n"
         "def main():\n"
@@ -443,7 +443,7 @@ def test_a_command_that_looks_ends_with_the_code_of_the_signal(serve, number, co
     os.kill(program.pid, number)
     out, said = program.communicate(timeout=60)
     if number == signal.SIGINT:
-        # Ctrl-C is the way to end it.
+        # Ctrl-C is its normal end.
         assert program.returncode == 0 and said == ""
     else:
         assert program.returncode == code

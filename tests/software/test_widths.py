@@ -1,5 +1,5 @@
-"""Numbers that are wider than the field that takes them: an error, and nothing is sent; and nowhere
-is one cut unseen.
+"""Numbers that are wider than their field: an error, and nothing is sent. No number is silently
+cut.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -58,9 +58,9 @@ TWO_SIDED = {
 
 
 def sends_nothing(mock, call):
-    """What it returns; fails if a command went to the card."""
+    """The call's result; fails if a command went to the card."""
     before, result = len(mock.device.doorbells), call()
-    mock.card.info()  # what was posted has come
+    mock.card.info()  # posted writes have come
     assert len(mock.device.doorbells) == before + (result == 0)
     return result
 
@@ -161,7 +161,7 @@ def test_lengths_of_regions_and_counts_of_pages_at_their_ends(loaded):
 
 
 @pytest.mark.parametrize("opcode", [OPCODE.GET, OPCODE.PUT])
-def test_who_owns_a_target_is_asked_when_the_card_refuses_it(loaded, opcode):
+def test_the_owner_of_a_target_is_looked_up_when_the_card_refuses_it(loaded, opcode):
     mock = loaded()
     mock.device._execute = lambda *_: STATUS.NOT_PERMITTED
     with (

@@ -1,5 +1,5 @@
-"""The program that checks the PCIe boards: what it keeps, writes and ends with. The tools answer at
-once here.
+"""The program that checks the PCIe boards: its kept files, output and exit code. The tools answer
+at once here.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

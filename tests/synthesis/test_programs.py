@@ -1,4 +1,4 @@
-"""The measuring programs with tools that answer at once: what they write, and when they fail."""
+"""The measuring programs, with tools that answer at once: their output and failures."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,5 +1,5 @@
-"""Resets and enables on the clocks' network: only register pins move there, and nextpnr routes what
-comes of it.
+"""Resets and enables on the clocks' network: only register pins move there, and nextpnr routes the
+result.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

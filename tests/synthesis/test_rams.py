@@ -13,7 +13,7 @@ import rams
 
 
 def netlist():
-    """A RAM with 10 inputs and 3 outputs, one of which nobody reads, and a register behind another
+    """A RAM with 10 inputs and 3 outputs. One output is unused, and a register is behind another
     one.
     """
     return {

@@ -1,4 +1,4 @@
-"""Whose a cell is: by its name, and a memory's by who addresses it."""
+"""The block of a cell, by its name; for a memory, by the block that addresses it."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

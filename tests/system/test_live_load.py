@@ -190,7 +190,7 @@ HALTS = {
 
 
 @pytest.mark.parametrize("how", HALTS)
-def test_who_sleeps_on_a_descriptor_is_woken_by_a_halt_that_is_not_its_own(pair, tmp_path, how):
+def test_a_sleeper_on_a_descriptor_is_woken_by_a_halt_that_is_not_its_own(pair, tmp_path, how):
     asleep, woken = tmp_path / "asleep", tmp_path / "woken"
     for pipe, step in zip(
         pair.pipes, ((sleep_until_halted, asleep, woken), (let_time_go_on, woken))

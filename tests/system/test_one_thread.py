@@ -106,7 +106,7 @@ def test_one_thread_drives_both_cards_and_the_run_repeats_to_the_picosecond(thre
     assert times == sorted(times), "a thread has one time"
 
 
-def test_who_holds_the_clock_is_told_and_time_stands_while_the_thread_is_outside():
+def test_the_holder_of_the_clock_is_named_and_time_stands_while_the_thread_is_outside():
     with Pair(profile.load("gen2x4"), participants=1) as pair:
         cards, ends, _ = opened(pair)
         admin = pair.directory / "card1.sock.admin"

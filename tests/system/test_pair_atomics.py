@@ -76,7 +76,7 @@ def add_on_both(pair, count, many=4):
     ]
 
 
-def test_both_cards_add_at_once_and_the_counters_tell_who_replied():
+def test_both_cards_add_at_once_and_the_counters_tell_which_part_replied():
     with Pair() as pair:
         pair.keys = pair.together((prepare,), (prepare,))
         assert add_on_both(pair, 150) == [[150, 150, 0]] * 2

@@ -45,7 +45,7 @@ def test_a_way_that_leads_nowhere_has_nobody_at_its_end(pair):
 
 
 def ask_both_ways(side):
-    with pytest.raises(libdibber.DibberError, match="nobody answered"):
+    with pytest.raises(libdibber.DibberError, match="no node answered"):
         side.card.scout(DEAD)
     return side.card.scout()
 

@@ -1,4 +1,4 @@
-"""The proofs, a file a block. docs/proofs.md says in words what each of them shows."""
+"""The proofs, one file for each block. docs/proofs.md explains each of them."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

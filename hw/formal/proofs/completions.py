@@ -1,4 +1,4 @@
-"""The completion checker: whatever the host sends, a reader gets the bytes of its read once, in
+"""The completion checker: for any input from the host, a reader gets the bytes of its read once, in
 order, and no others.
 """
 
@@ -13,10 +13,10 @@ from harness import Harness, Mutant, Property, implies, inner
 class Window(Harness):
     """One tag of the solver's choice; any reads, also with a tag in use; any completions, any IDs.
 
-    `owed` counts what the read of this tag has not yet been given, from its request on. Assumed of
-    the host side is what the TLP receiver makes of any TLP: the fields of a completion are the same
-    on all its lines, there are as many lines as its bytes fill, a completion with data has at least
-    one byte, and one without has one line.
+    `owed` counts the bytes that the read of this tag has not got yet, from its request on. Assumed
+    is the work of the TLP receiver: the fields of a completion are the same on all its lines, and
+    it has as many lines as its bytes fill. A completion with data has at least one byte, and one
+    without data has one line.
     """
     tags = 4
 
@@ -57,7 +57,7 @@ class Window(Harness):
         self.assume("same",   implies(sink.valid & inside, same & (sink.flaw == 0)))
         self.assume("last",   implies(sink.valid, sink.last == Mux(inside, rest == 1, lines == 1)))
 
-        # The window: what is owed, and where it ends modulo 128.
+        # The window: the bytes that are owed, and their end modulo 128.
         sent  = Signal()
         owed  = Signal(13)
         end   = Signal(7)
@@ -90,7 +90,7 @@ class Window(Harness):
             & (source.last == (given + 8 >= source.lower[:3] + source.bytes))))
         self.prove("fails",  implies(shown & source.failed, (owed != 0) & source.last & (source.status != 0)))
 
-        # What the block keeps is this window.
+        # The block's registers hold this window.
         asked, progress, phases = (inner(block, name) for name in ("asked", "progress", "phases"))
         line, head, failed, renewed, next_ = (inner(block, name) for name in ("line", "head", "failed", "renewed", "next_address"))
         passing = inner(block, "passing")
@@ -135,7 +135,7 @@ class Window(Harness):
         self.lemma("kept",   implies(inside | (line.valid & ~inner(block, "first")), kept[8:11] == 0))
         self.lemma("same",   implies(line.valid, Cat(line.tag, line.status, line.lower, line.bytes) == kept))
         self.lemma("many",   implies(inside, (kept[18:] >= 1) & (kept[18:] <= 4096) & (rest >= 1) & (rest < total)))
-        # lines of the completion that the block has in register 1 or has let through
+        # lines of the completion that the block has in register 1 or has passed on
         position = Signal(11)
         self.comb += position.eq(total - rest)
         going = ~inner(block, "first")

@@ -1,5 +1,5 @@
-"""The fast path's flows: what was taken ends once, in its turn, by its completion, as its kind
-says, or by the program.
+"""The fast path's flows: each taken operation ends once, in its turn, by its completion, in the way
+of its kind, or by the program.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,16 +14,18 @@ from dibber.fastpath.contexts import Contexts
 from harness import Harness, Mutant, Property, implies, inner, memory_of
 
 class Puts(Harness):
-    """One slot of the solver's choice, of an endpoint or the INBOX, and all that may happen: puts
-    of it and of other slots, or what else there is of them but asks, acknowledgements, ends of
-    jobs, refusals, claims, pops.
+    """One slot of the solver's choice, of an endpoint or the INBOX, and all events: operations of
+    this slot and of others except asks, acknowledgements, ends of jobs, refusals, claims, pops.
 
-    Assumed of those around: a slot is put again only when its put has ended, by the completion's
-    being taken or by a pop, and no end of a job of it waits; the program arms a flow only when that
-    put is not under way there, and the flow that it claimed last only when it has popped all of it;
-    it writes one register at a time; an offered put and an end of a job stay as they are until they
-    are taken, and so does what is coming until it is offered or comes no more; jobs end in the
-    order of their flow, and the engine says whose that is.
+    Assumed of the surroundings:
+
+    - A slot is put again only when its put has ended, its completion was taken or popped, and no
+      end of a job of it waits.
+    - The program arms a flow only when that put is not under way there. It arms the flow that it
+      claimed last only when it has popped all of it. It writes one register at a time.
+    - An offered put and an end of a job stay unchanged until they are taken. A coming put stays
+      unchanged until it is offered or withdrawn.
+    - Jobs end in the order of their flow, and the engine gives their flow.
     """
     nodes, slots, puts = 2, 4, 3
 
@@ -47,7 +49,7 @@ class Puts(Harness):
             self.comb += signal.eq(value)
             return signal
 
-        # Around it.
+        # Surroundings.
         for name, endpoint in (("put", put), ("job_done", job)):
             self.free_all(name, endpoint, omit=("first", "last"))
             fields = Cat(*[getattr(endpoint, field) for field, *_ in endpoint.description.payload_layout])
@@ -85,14 +87,14 @@ class Puts(Harness):
         ends     = named(1, ending & (seen.tag == tag))
         where    = inner(block, "where")
         inside   = Signal()       # in the ring of `flow`
-        # ended, and its entry, or what its kind has in place of one, waits to be taken
+        # ended, and its entry (or its kind's replacement) waits to be taken
         out      = Signal()
         kind     = Signal(2)
         flow     = Signal(log2_int(flows))
         last     = Signal(16)
         cookie, length, solicit = Signal(32), Signal(32), Signal()
         index    = Signal(place)
-        ahead    = Signal(place + 1)   # puts of the flow that were there before it
+        ahead    = Signal(place + 1)   # puts of the flow before it
         over     = Signal()       # its job has ended well
         move     = rings.move
         removed  = named(1, move.head & (move.flow == flow))
@@ -140,8 +142,8 @@ class Puts(Harness):
             self.comb += [port.adr.eq(n) for n, port in enumerate(ports)]
             values += [port.dat_r for port in ports]
 
-        # What may not be: the slot again before it is free, a ring cleared that is not empty, jobs
-        # out of order.
+        # Excluded: the slot again before it is free, clearing a ring that is not empty, jobs out of
+        # order.
         shown, asked, asking = completer.shown, completer.asked, completer.asking
         armed   = inner(block, "armed")
         is_mine = named(1, (armed >> flow)[0])   # the flow is the fast path's
@@ -154,15 +156,15 @@ class Puts(Harness):
         self.assume("jobs_in_order", implies(due & is_mine, ahead == mark))
         self.assume("job_node", implies(job.valid & (job.tag == tag) & inside & bulk, job.node == flow[:log2_int(C.NODES)]))
 
-        # Each put ends once: whatever leaves the ring of its flow is the oldest one, and has ended
-        # or is popped.
+        # Each put ends once: the oldest one leaves the ring of its flow, and has ended or is
+        # popped.
         self.prove("once",      implies(ends | popped, inside & (ahead == 0)) & implies(gone, out) & ~(ends & popped)
             & ~(inside & out))
         self.prove("in_order",  implies(removed & inside & (ahead == 0), ends | popped))
         self.prove("waits",     implies(out, Mux(kind == FAST_KIND.PUT, entry.valid, ended.valid) & (ended.tag == tag)))
         self.prove("apart",     ~(entry.valid & ended.valid) & (block.free.strobe == (entry.valid & entry.ready))
             & implies(entry.valid, block.free.tag == ended.tag))
-        # A claim is a border, and nothing behind it is lost: the program is shown what there is
+        # A claim is a border, and nothing behind it is lost: each entry is shown to the program
         # until it has popped it.
         self.prove("not_claimed", implies(ends, is_mine & ~(claim.strobe & (claim.flow == flow))))
         self.prove("taken",     implies(block.taken, (armed >> where)[0] & ~(claim.strobe & (claim.flow == where))
@@ -173,7 +175,7 @@ class Puts(Harness):
             & implies(ahead == 0, (shown.tag == tag) & (shown.entry_psn == named(16, last + 1)) & (shown.cookie == cookie)
                 & (shown.length == length) & (shown.solicit == solicit) & (shown.kind == kind) & (shown.ended == (over | ~bulk)))))
         self.prove("next_psn",  implies(claimed & ~asking & (begun >> asked)[0], block.claimed.psn == Array(following)[asked]))
-        # What ends is acknowledged, its job has ended well, and no refusal waits.
+        # A put that ends is acknowledged, its job has ended well, and no refusal waits.
         covered = named(1, ~named(16, Array(acked)[flow] - last)[15])
         was     = self.before(covered & inside)
         self.prove("acknowledged", implies(ends, self.before(was) & (over | ~bulk) & ~block.refusal_waiting))
@@ -231,7 +233,7 @@ class Puts(Harness):
         self.lemma("inside", implies(inside, (named(place, index - of(heads, flow)) == ahead) & (ahead < entries)
             & (at(flow, index) == Cat(tag, kind, last)) & implies(bulk, over == (ahead < mark))))
 
-        # What is remembered of it.
+        # The block's memory of the put.
         kept = inner(completer, "memory").get_port(async_read=True)
         self.specials += kept
         self.comb += kept.adr.eq(tag)
@@ -239,7 +241,7 @@ class Puts(Harness):
         self.lemma("kept",  implies(inside, kept.dat_r[:len(details)] == details))
         self.lemma("entry_of", implies((entry.valid | ended.valid) & (ended.tag == tag), out))
 
-        # Looks: what they found is still so.
+        # Lookups: their results still hold.
         look, reading   = inner(completer, "look"), inner(completer, "reading")
         found, detail   = rings.found, inner(completer, "detail")
         done, mine, good, before, reached, is_armed, prepared, theirs, at_index = (inner(completer, name)
@@ -256,7 +258,7 @@ class Puts(Harness):
                 & (stage.flow[log2_int(C.NODES):] == LANE.BULK) & implies((job.tag == tag) & inside & bulk, stage.flow == flow)))
         self.lemma("prepared", implies(prepared, job.valid & (before == named(16, job.psn - 1))) & implies(theirs, job.valid))
         def oldest(stage, there, index, ended, put, entries):
-            """At the head of its ring, or at the mark, as when it was looked at."""
+            """At the head of its ring, or at the mark, as at the lookup."""
             f, job_ = stage.flow, stage.kind == looks.JOB
             distance = named(place, of(marks, f) - of(heads, f))
             is_bulk  = f[log2_int(C.NODES):] == LANE.BULK
@@ -286,7 +288,7 @@ class Puts(Harness):
             & (judged.kind != looks.JOB) & (seen.tag == tag),
             Cat(detail.cookie, detail.length, detail.solicit) == details))
 
-        # What is shown to the program.
+        # Values that are shown to the program.
         self.lemma("claimed", implies(claimed, ~(armed >> asked)[0]) & implies(asking, claimed)
             & implies(~claimed, shown.entries == 0))
         self.lemma("shows",   implies(claimed & ~asking, (shown.entries == of(count, asked)))
@@ -309,8 +311,8 @@ class Puts(Harness):
 
 
 class PutsSmall(Puts):
-    """For mutants that take long to do harm: puts on one inline flow, armed in the first cycle, and
-    no job.
+    """For mutants with a late effect: puts on one inline flow, armed in the first cycle, and no
+    job.
     """
     slots, puts = 2, 1
 
@@ -327,7 +329,7 @@ class AsksSmall(Harness):
     may be claimed and armed again: puts and asks of it and of other slots, acknowledgements,
     answers of any node, tag, generation and kind, refusals, claims, pops.
 
-    Assumed as for Puts; an answer stays as it is until it is taken.
+    Assumed as for Puts; an answer stays unchanged until it is taken.
     """
     def __init__(self):
         super().__init__()

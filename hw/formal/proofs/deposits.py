@@ -1,4 +1,4 @@
-"""What reaches the deposit engine: only a header whose CRC is right, for this node, in its turn."""
+"""The deposit engine only gets a header with the right CRC, for this node, in its turn."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -15,10 +15,10 @@ from harness import Harness, Mutant, Property, implies, inner
 DATA_WIDTH = 64
 
 def counted(state, word):
-    """In place of crc32c_next: the state says how many words are in it, and whether it began with
-    all ones; no word matters.
+    """In place of crc32c_next: the state holds the number of words in it, and whether it began with
+    all ones; the words do not matter.
 
-    What a sealer says may still be anything, as words are.
+    A sealer's CRC may still be any value, because words are.
     """
     return [], Cat((state[:8] - 1)[:8], state[8:])
 
@@ -75,25 +75,24 @@ class Deposits(Harness):
             levels.eq(fields["levels"]),
             notice.eq((fields["flags"] & PACKET_FLAG.NOTICE) != 0),
             length.eq(C.HEADER_WORDS + Mux(notice, 3, 0) + walk),
-            # With LIST its strides and itself; 7 is nothing, and read as three levels.
+            # With LIST: its strides and itself. 7 is invalid, and is read as three levels.
             Case(levels[:3], {n: walk.eq(2 + 3*words) for n, words in zip(range(1, 8), (1, 2, 3, 1, 2, 3, 3))}),
         ]
 
-        # What was true when the word that the receiver has before it was inspected.
-        at    = Signal(12)           # which word it is
+        # State at the inspection of the word that the receiver has now.
+        at    = Signal(12)           # number of the word
         match = Signal()             # it was the CRC
         fed   = Signal(8)            # of so many words
         whole = Signal()             # from all ones on
         self.sync += If(taken, at.eq(index), match.eq(sink.data == crc), fed.eq(of_words), whole.eq(of_ones))
 
-        # The flow of one node of the solver's choice, as the announced and the finished packets
-        # make it.
+        # The flow of one node of the solver's choice, by the announced and the finished packets.
         node     = self.constant("node", 4)
         known    = Signal()
         self.opened = opened = Signal()  # it has asked
         flow     = Signal(8)
         expected = Signal(16)
-        current  = Signal()          # its packet was announced and is on its way in
+        current  = Signal()          # its packet was announced and is coming in
         announce = Signal()
         mine     = Signal()
         self.comb += [
@@ -118,8 +117,7 @@ class Deposits(Harness):
         in_turn = (known & (fields["incarnation"] == flow) & (fields["psn"] == expected)) | (
             (fields["psn"] == 0) & ((fields["flags"] & PACKET_FLAG.FIRST) != 0) & Mux(known, (newer != 0) & ~newer[7], opened))
 
-        # What a packet of this lane may be; and the room for messages, of which those that came
-        # whole take a slot each.
+        # Legal packets of this lane; and the room for messages. Each whole message takes a slot.
         message = fields["kind"] == PACKET.MESSAGE
         flags   = lambda *names: (fields["flags"] & (0xff & ~sum(getattr(PACKET_FLAG, name) for name in names))) == 0
         if express:
@@ -138,7 +136,7 @@ class Deposits(Harness):
             sound = (fields["kind"] == PACKET.DEPOSIT) & (levels <= LAST_LEVELS) & flags(
                 "FIRST", "LAST", "NOTICE", "INTERRUPT", "RESPONSE")
             fits  = fields["length"] <= C.PACKET_PAYLOAD
-        # A question is none of a flow, and nothing of it is announced.
+        # A question belongs to no flow, and is not announced.
         question = fields["kind"] == PACKET.QUESTION
         asks     = question & (levels == 0) & (fields["flags"] == (PACKET_FLAG.EXPRESS if express else 0))
 
@@ -155,12 +153,12 @@ class Deposits(Harness):
         self.prove("taken",     implies(q.valid, q.ready))
         self.prove("in_turn",   implies(mine, in_turn))
 
-        # The inspector's reading of the packet is the plain one; behind it stands one word.
+        # The inspector reads the packet as this harness does; behind it stands one word.
         kind, position = inner(inspector, "kind"), inner(inspector, "position")
         tail = Mux(levels[2], 3, 0)  # words of a list, which stand before the notice's
         def reads(n, kind, position):
-            """`kind` and `position` are those of word `n`; an extension leaves out the positions
-            that are not there.
+            """`kind` and `position` are those of word `n`; an extension skips absent
+            positions.
             """
             return Mux(n < C.HEADER_WORDS, (kind == check.HEADER) & (position == n),
                 Mux(n < length, (kind == check.HEADER) & Mux(n + tail < C.HEADER_WORDS + walk, position == n,
@@ -180,8 +178,7 @@ class Deposits(Harness):
         self.lemma("stage_fed", implies(word.valid & ((word.kind == check.HEADER) | (word.kind == check.HEADER_CRC)),
             whole & (fed == at)))
 
-        # The checker has the words before that one. Registers fill in the cycles behind the words
-        # they are made of.
+        # The checker has the words before that one. Registers fill in the cycles after their words.
         seen   = Signal(12)
         open_  = Signal()            # the packet before the receiver has words to come
         header = Signal()            # and its CRC among them
@@ -205,7 +202,7 @@ class Deposits(Harness):
         if express:
             self.lemma("message", implies(open_ & (seen > 3), inner(block, "message") == message))
 
-        # The sequencer's table says of `node` what was announced and completed; its two registers
+        # The sequencer's table has the announced and completed PSN of `node`; its two registers
         # follow.
         sequencer = block.sequencer
         table     = inner(sequencer, "flows").get_port(async_read=True)
@@ -231,7 +228,7 @@ class Deposits(Harness):
 
 
 class Opened(Deposits):
-    """For mutants: every node has asked, which takes a packet's cycles otherwise."""
+    """For mutants: every node has asked already, which saves the cycles of a packet."""
     def __init__(self):
         super().__init__()
         self.opened.reset = Constant(1)
@@ -247,7 +244,7 @@ class ExpressOpened(Opened):
 
 
 class ExpressFull(ExpressOpened):
-    """For a mutant: the inbox is full from the start, which takes messages and cycles otherwise."""
+    """For a mutant: the inbox is full from the start, which saves messages and cycles."""
     def __init__(self):
         super().__init__()
         self.held.reset = Constant(C.SLOTS)

@@ -1,4 +1,4 @@
-"""STOP and GO: told as a level again and again, so that nothing of it is lost for ever."""
+"""STOP and GO: sent as a level again and again, so no loss of a change is permanent."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -22,15 +22,16 @@ def is_flow_word(data, k):
 
 
 class Told(Harness):
-    """The sending half of a port; free are packets, the other end's GO, the pace, pings, and what
-    is to be told.
+    """The sending half of a port, with free packets, GO of the other end, pace, pings, and state to
+    send.
 
-    A flow word says the state of the cycle in which it is made, or of the one before. No packet,
-    wherever it was stopped, keeps it from coming: there is one in every FLOW_PERIOD_WORDS words; a
-    change is told in the first word that is made a cycle or more after it, and then FLOW_REPEATS
-    more times at FLOW_REPEAT_WORDS' distance at most. A pong may take the place of any of them but
-    the one for the period, and it comes next. Whatever pings come, PONG_REST_WORDS words and more
-    lie between two pongs. When FLOW_PAIRS flow words stood alone, the last of them does not.
+    - A flow word has the state of the cycle in which it is made, or of the one before.
+    - No packet delays it, at any place of a stop: there is one in every FLOW_PERIOD_WORDS words.
+    - The first word that is made a cycle or more after a change tells it. FLOW_REPEATS more flow
+      words follow, at a distance of at most FLOW_REPEAT_WORDS.
+    - A pong may take the place of any of these except the one for the period; then it comes next.
+    - For any pings, at least PONG_REST_WORDS words lie between two pongs.
+    - When FLOW_PAIRS flow words stood alone, another one follows the last of them directly.
     """
     period = FLOW_PERIOD_WORDS
     repeat = FLOW_REPEAT_WORDS
@@ -45,10 +46,10 @@ class Told(Harness):
         self.source = source = tx.source
         free_inputs(self, tx, CHANNELS)
 
-        # Of the word in the output register: the state in the cycle that made it and in the one
-        # before, and, of the words before it, how many since the last flow word, what that one
-        # said, how many repeats are still owed, and how many flow words stood alone since two stood
-        # together.
+        # About the word in the output register: the state in the cycle that made it, and in the
+        # cycle before. About the words before it: their number since the last flow word, the state
+        # in that one, the repeats still owed, and the flow words that stood alone since the last
+        # pair.
         made  = Signal(8)
         sooner = Signal(8)
         since = Signal(max=self.period + 2)
@@ -119,16 +120,16 @@ class Told(Harness):
 
 
 class ToldSmall(Told):
-    """For mutants: times that a short run sees to their end."""
+    """For mutants: short times, which end within a short run."""
     period, repeat, pairs = 12, 5, 2
 
 
 class Healed(Harness):
-    """Both halves and a bad cable: what was told last, and arrived, is what is believed.
+    """Both halves and a bad cable: the receiver has the state of the last flow word that arrived.
 
-    The cable may replace any word by any other, unless that is an error-free comma: to forge one,
-    several errors must agree. So no alignment is lost; that costs up to SILENCE_WORDS and is
-    training's business.
+    The cable may replace any word by any other except an error-free comma, because forging one
+    takes several errors that agree. So no alignment is lost. A loss of alignment costs up to
+    SILENCE_WORDS, and training handles it.
     """
     def __init__(self):
         super().__init__()
@@ -154,7 +155,7 @@ class Healed(Harness):
         for n in range(4):
             self.assume(f"no_forged_comma{n}",
                 intact | errors[n] | ~k[n] | (data[8*n:8*n + 8] != K_COMMA))
-        # STOP as the last flow word that came said; it takes the receiver two cycles.
+        # STOP of the last flow word that came; the receiver takes two cycles.
         heard = Signal(CHANNELS)
         self.sync += If(valid & intact, heard.eq(flow[:CHANNELS]))
         self.prove("believed", port.stopped == self.before(heard, CHANNELS))

@@ -1,4 +1,5 @@
-"""The translator's cache: what was found out a cycle before about an address' line is so."""
+"""The translator's cache: facts about an address's line that were found a cycle before still hold.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,4 +1,5 @@
-"""The slack buffer: it has room for what its length formula says, and drops packets whole if not.
+"""The slack buffer: it has room for the words of its length formula, and otherwise drops whole
+packets.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,15 +16,15 @@ WORDS    = DEPTHS[0]
 HEADROOM = design.HEADROOM_WORDS
 
 # Words that may come from the cycle on in which `stop` is seen. The level passes the high mark by
-# one before it is looked at and by another one before `stop` rises, and one entry is kept for the
-# end of a packet that is dropped.
+# one before it is checked, and by another one before `stop` rises. One entry is kept for the end of
+# a dropped packet.
 SPARE = 3
 
 class Slack(Harness):
     """The block with a free sender and a free consumer.
 
-    `words` and `headroom` are the shipped ones, but for mutants: from an empty buffer, a full one
-    is hundreds of cycles away.
+    `words` and `headroom` are the shipped ones, except for mutants, because a full buffer is
+    hundreds of cycles away from an empty one.
     """
     words    = WORDS
     headroom = HEADROOM
@@ -62,8 +63,8 @@ class Obeyed(Slack):
 
 
 class Disobeyed(Slack):
-    """What enters the memory when nobody obeys: packets, each whole, or cut off as bad and counted
-    once.
+    """The memory's input if the sender does not obey: packets, each whole, or cut off as bad and
+    counted once.
     """
     def __init__(self):
         super().__init__()
@@ -119,8 +120,8 @@ class Carried(Slack):
             put.eq(fifo.sink.valid & fifo.sink.ready),
             get.eq(source.valid & source.ready),
         ]
-        # The solver marks a word; it and the one behind it are remembered, and how many are before
-        # them.
+        # The solver marks a word. It and the next one are remembered, with the number of words
+        # before them.
         mark   = self.free("mark")
         one    = Signal(36)
         two    = Signal(36)
@@ -140,8 +141,8 @@ class Carried(Slack):
         self.prove("first_of_two",  implies(here & (out == 0), exit_ == one))
         self.prove("second_of_two", implies(here & (out == 1), (n == 2) & (exit_ == two)))
 
-        # Where they lie, once marked: the oldest is in the last register, which it comes to past
-        # the memory or through it and the register behind it.
+        # Places of the marked words: the oldest is in the last register. It comes there past the
+        # memory, or through the memory and the register behind it.
         core     = self.core
         bits     = log2_int(self.words)
         produce  = inner(core, "produce")

@@ -1,4 +1,4 @@
-"""Read tags: none is handed out while a completion for it may still come."""
+"""Read tags: no tag is handed out while a completion for it may still come."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -20,7 +20,7 @@ class Once(Harness):
     """One tag of the solver's choice, all others free.
 
     It is in use from the cycle that hands it out until it is answered, or until `quarantine` cycles
-    have gone by; then nothing can come for it any more.
+    have gone by. Then no completion can come for it any more.
     """
     tags, timeout, quarantine = 8, TIMEOUT, QUARANTINE
 
@@ -141,8 +141,7 @@ class Once(Harness):
 
 
 class OnceSmall(Once):
-    """For mutants: two tags, a short time, and no completion comes, so that a long run is soon seen
-    through.
+    """For mutants: two tags, a short time, and no completion, so a long run is checked quickly.
     """
     tags, timeout, quarantine = 2, 0, 30
 

@@ -1,4 +1,4 @@
-"""Commands in their turn: none whose slot is in use, none whose completion has no room."""
+"""Commands in their turn: each has a free slot, and room for its completion."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -13,12 +13,12 @@ ENDPOINTS, SLOT_BITS = 2, 1
 COUNT_BITS, SIZE     = 8, 4    # the longest queue has 2^SIZE entries
 
 class Turns(Harness):
-    """The block with any doorbells; a control program that takes what is shown, an endpoint's queue
-    opened and skipped while it is not on the fast path; a fast path that answers its offer; a
-    reader that reads what is owed.
+    """The block with any doorbells. The control program takes shown commands, and opens and skips
+    an endpoint's queue while the endpoint is not on the fast path. The fast path answers its offer.
+    The reader reads owed completions.
 
-    Beside it one endpoint and one slot of the solver's choice: whether it is in use, and the
-    completions that were not read.
+    Beside it stand one endpoint and one slot of the solver's choice: whether the slot is in use,
+    and the completions that were not read.
     """
     def __init__(self):
         super().__init__()
@@ -129,8 +129,7 @@ class Turns(Harness):
         self.prove("in_order",    implies(offered, queue & (offer.slot == head[:SLOT_BITS])))
         self.prove("not_both",    ~(shown & offered))
 
-        # What is known of the endpoint agrees with what it is; whatever changes it makes looks at
-        # it void.
+        # The registers about the endpoint agree with its state. Each change makes lookups void.
         queues   = block.queues
         looking, late, took, following, known, able, next_able, to_take, to_skip, to_open = (inner(block, name) for name in (
             "looking", "late", "took", "following", "known", "able", "next_able", "to_take", "to_skip", "to_open"))

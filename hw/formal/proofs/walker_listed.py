@@ -1,4 +1,4 @@
-"""The walker's set-up: where a walk with a list begins that passes over one byte more.
+"""The walker's set-up: the start of a walk with a list that skips one byte more.
 
 As walker_place.py. The digit above the strides is the entry of the list at which the walk begins,
 and the sums are made from 0 on before the first base is added to each.
@@ -33,7 +33,7 @@ class ListSuccessor(OneByteMore):
         former, latter, b, a, walk = self.former, self.latter, self.b, self.a, self.former.sink
         both = self.both
 
-        # One that has no entry waits at its end for the other.
+        # A set-up without an entry waits at its end for the other one.
         ordered, based = self.free("ordered"), self.free("based")
         bases = [self.free("base_former", 64), self.free("base_latter", 64)]
         alike = self.named(1, a.begin == b.begin)
@@ -49,14 +49,14 @@ class ListSuccessor(OneByteMore):
             latter.base.last.eq(self.free("last_latter")),
         ]
 
-        # An index of one bit more takes a cycle more: the other one waits. So does one that has
-        # nothing to divide.
+        # An index of one bit more takes a cycle more, so the other set-up waits. A set-up without a
+        # division waits too.
         none = self.named(1, b.walk.skip == 0)
         self.comb += [
             former.ce.eq(~(both("MULTIPLY") & (b.multiplier == 0) & (a.multiplier != 0)) & ~(b.on("END") & ~a.on("END"))),
             latter.ce.eq(~(both("MULTIPLY") & (a.multiplier == 0) & (b.multiplier != 0))),
         ]
-        firsts = [Signal(64), Signal(64)]  # what each got
+        firsts = [Signal(64), Signal(64)]  # first base of each
         lasts  = [Signal(), Signal()]
         for block, base, last in zip((former, latter), firsts, lasts):
             self.sync += If(block.base.valid & block.base.ready, base.eq(block.base.base), last.eq(block.base.last))
@@ -154,7 +154,7 @@ class ListSuccessor(OneByteMore):
         self.lemma("remainder", implies(first, (a.remainder < a.divisor) & (r_b < a.divisor)))
         self.lemma("division", implies(first, Mux(up, later | here, equal)))
 
-        # What is divided already; the last quotient is the entry, and has no end.
+        # Finished divisions; the last quotient is the entry, and has no end.
         digits  = [(a.inside, b.inside, walk.block), (a.index[0], b.index[0], walk.count0), (a.index[1], b.index[1], walk.count1)]
         carries = [self.named(1, a.inside == 0)]
         for i in range(2):
@@ -212,7 +212,7 @@ class ListSuccessor(OneByteMore):
             self.lemma(f"passes{i}", implies(adds & goes_on[i] & carry, shifted == next_), given=known)
             self.lemma(f"goes{i}",   implies(adds & goes_on[i] & ~carry, a.total == next_), given=known)
 
-        # Then the first base comes to each. `with_base`: what a sum is when it has, or will be.
+        # Then each gets its first base. `with_base`: the sum with the base.
         for name, view, base, end in (("latter", a, firsts[1], lasts[1]), ("former", b, firsts[0], lasts[0])):
             late = self.named(1, view.on(*LATE) | (view.on("READY") & ~view.over))
             self.lemma(f"base_{name}", implies(late, (view.base[2] == base) & (view.block.source.exhausted == end)))
@@ -235,7 +235,7 @@ class ListSuccessor(OneByteMore):
                 (a.with_base[i] == firsts[1]) & (b.with_base[i] == firsts[0]))))
 
     def whole(self, walk):
-        """What the engines see to before a walk comes."""
+        """Conditions that the engines ensure for each walk."""
         counts = [implies(walk.levels > n, getattr(walk, f"count{n}") != 0) for n in range(2)]
         return (walk.length != 0) & (walk.levels != 3) & counts[0] & counts[1] & (walk.block != 0)
 
@@ -243,7 +243,7 @@ class FewEntries(ListSuccessor):
     """For mutants: one walk of a list's blocks of two bytes, from the second byte on, taken in the
     first cycle and never again.
 
-    Two divisions take 70 cycles; nothing is left open in them.
+    Two divisions take 70 cycles; the solver has nothing to choose in them.
     """
     def __init__(self):
         super().__init__()

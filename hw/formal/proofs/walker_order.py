@@ -1,7 +1,7 @@
-"""The walker's set-up: which entries of its list a walk orders.
+"""The walker's set-up: the entries of its list that a walk orders.
 
-Beside the set-up of a walk stands a second one, of the same walk from its last byte on: where that
-begins, the order ends.
+Beside the set-up of a walk stands a second one, for the same walk from its last byte on. The order
+ends where the second one begins.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -105,7 +105,7 @@ class Ordered(Harness, Arithmetic):
         self.lemma("ready", implies(f.on("READY") & ~ordered, (f.begin >= count) & (former.source.fault == FAULT_LIST)))
 
     def whole(self, walk):
-        """What the engines see to before a walk comes."""
+        """Conditions that the engines ensure for each walk."""
         counts = [implies(walk.levels > n, getattr(walk, f"count{n}") != 0) for n in range(2)]
         return (walk.length != 0) & (walk.levels != 3) & counts[0] & counts[1] & (walk.block != 0)
 

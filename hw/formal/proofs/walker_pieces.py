@@ -1,5 +1,4 @@
-"""The walker's splitter: its pieces are the bytes of the runs that it is given, once, in order, in
-the region.
+"""The walker's splitter: its pieces are the bytes of its runs, once, in order, in the region.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -19,7 +18,7 @@ from harness import Harness, Mutant, Property, implies, inner
 from proofs.walker_runs import TURN_BITS, WALKER, WIDTHS, Arithmetic, Bounds, Runs
 
 class NoSkip(LiteXModule):
-    """In the place of `Skip`, which the splitter does not hear of."""
+    """In place of `Skip`, which has no connection to the splitter."""
     def __init__(self, address_bits):
         self.sink   = stream.Endpoint(walk_layout())
         self.source = stream.Endpoint(start_layout())
@@ -29,7 +28,7 @@ class NoSkip(LiteXModule):
 
 
 class AnyRuns(LiteXModule):
-    """In the place of `Nest`."""
+    """In place of `Nest`."""
     def __init__(self, address_bits):
         self.sink      = stream.Endpoint(start_layout())
         self.source    = stream.Endpoint(run_layout())
@@ -65,20 +64,20 @@ class Pieces(Harness, Arithmetic):
         self.prove("duty",  runs.duty)
         byte = self.constant("byte", 32)
 
-        # Where the byte is, by the runs; and the transfer, of what the stage holds and of the piece
+        # Place of the byte by the runs; and the transfers of the stage's run and of the piece
         # behind it.
         s_valid, drop, rest, address, left, inside, final, room, whole, free, split = (inner(block, name) for name in (
             "valid", "drop", "rest", "address", "left", "inside", "final", "room", "whole", "free", "split"))
         stage, waits = Bounds("stage"), Bounds("waits")
         s_place, place = Signal(64), Signal(64)
-        # where byte 0 would be, were it all in one line with what is held
+        # place of byte 0, if all bytes were contiguous with the held ones
         s_origin = Signal(64)
         s_out    = Signal()                 # the run did not begin in the region
-        cause    = Signal()                 # that there may be an error
-        s_given  = Signal(33)               # bytes of the transfer before what is held
-        s_end    = Signal(33)               # and with it
+        cause    = Signal()                 # an error is allowed
+        s_given  = Signal(33)               # bytes of the transfer before the held ones
+        s_end    = Signal(33)               # bytes with the held ones
         due     = Signal(33)   # bytes of the transfer that have left in pieces
-        turn    = Signal(TURN_BITS)         # transfers that have
+        turn    = Signal(TURN_BITS)         # transfers that have left
         taken   = self.named(1, run.valid & run.ready & ~block.nest.cancel)
         r_end   = self.named(34, runs.given + run.length)
         origin  = self.named(64, run.address - runs.given)

@@ -1,8 +1,8 @@
-"""The walker's set-up: where a walk begins that passes over one byte more.
+"""The walker's set-up: the start of a walk that skips one byte more.
 
-Two set-ups are run with the same walk, one from byte `skip` on and one from the byte behind it. The
-place of the second is the one to which the loops go from that of the first. So no product is asked
-for: by induction over `skip` each place is the one that the loops reach byte by byte.
+Two set-ups run with the same walk, one from byte `skip` on and one from the byte after it. The
+place of the second is the one that the loops reach from that of the first. So the proof needs no
+product: by induction over `skip`, each place is the one that the loops reach byte by byte.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -22,7 +22,7 @@ from proofs.walker_runs import Arithmetic
 # View ---------------------------------------------------------------------------------------------
 
 class View:
-    """A set-up's insides. `idle`: it passes over nothing, so that it has no division to make."""
+    """A set-up's internal signals. `idle`: it skips nothing, so it has no division to make."""
     def __init__(self, block):
         self.block = block
         for name in ("walk", "index", "base", "quotient", "remainder", "divisor", "step", "level", "total",
@@ -44,8 +44,8 @@ class OneByteMore(Harness, Arithmetic):
     """Two set-ups of any walks, one after the other: `former` from byte `skip` on and `latter` from
     the next byte on.
 
-    Both take a walk in the same cycle, and give up their places in the same cycle. `b` and `a`:
-    their insides.
+    Both take a walk in the same cycle, and pass on their places in the same cycle. `b` and `a`:
+    their internal signals.
     """
     def __init__(self):
         super().__init__()
@@ -71,7 +71,7 @@ class OneByteMore(Harness, Arithmetic):
 
 
 def only(harness, fields, values):
-    """One walk in the first cycle and never again; `fields` of it are what `values` says, or 0."""
+    """One walk in the first cycle and never again; its `fields` have the given `values`, or 0."""
     walk = harness.former.sink
     for name in fields:
         harness.assume(f"few_{name}", getattr(walk, name) == values.get(name, 0))
@@ -79,7 +79,7 @@ def only(harness, fields, values):
 
 
 def fields_but(walk, *names):
-    """Names of the fields of a walk, but those."""
+    """Names of the fields of a walk, except the given ones."""
     return [name for name, _ in walk.description.payload_layout if name not in names]
 
 # Successor ----------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class Successor(OneByteMore):
         former, latter, b, a, walk = self.former, self.latter, self.b, self.a, self.former.sink
         both = self.both
 
-        # An index of one bit more takes a cycle more: the other one waits.
+        # An index of one bit more takes a cycle more, so the other set-up waits.
         self.comb += [
             former.ce.eq(~(both("MULTIPLY") & (b.multiplier == 0) & (a.multiplier != 0))),
             latter.ce.eq(~(both("MULTIPLY") & (a.multiplier == 0) & (b.multiplier != 0))),
@@ -157,9 +157,9 @@ class Successor(OneByteMore):
         fresh = lambda view: reduce(and_, [i == 0 for i in view.index]) & reduce(and_, [x == walk.address for x in view.base])
         self.lemma("zero", implies(busy & none, fresh(b) & (b.inside == 0) & (b.total == walk.address) & ~b.over))
 
-        # Division: the one more is still in the bits to come (`later`), or has made prefix and
-        # remainder go on by one.
-        up      = Signal()  # the dividend is one more, too
+        # Division: the increment is still in the bits to come (`later`), or has increased prefix
+        # and remainder by one.
+        up      = Signal()  # the dividend is larger by one, too
         divided = self.named(1, a.on("DIVIDED"))
         m_b     = self.named(32, Mux(none, 0, b.multiplier))
         in_div  = self.named(1, a.on("DIVIDE", "DIVIDED"))
@@ -187,8 +187,7 @@ class Successor(OneByteMore):
         self.lemma("remainder", implies(in_div, (a.remainder < a.divisor) & (r_b < a.divisor)))
         self.lemma("division", implies(in_div, Mux(up, later | here, equal)))
 
-        # What is divided already: the one more is in one of the digits, and those below it began
-        # again.
+        # Finished divisions: the increment is in one of the digits, and those below it began again.
         digits  = [(a.inside, b.inside, walk.block), (a.index[0], b.index[0], walk.count0), (a.index[1], b.index[1], walk.count1)]
         carried = Constant(1)
         for i, (x, y, limit) in enumerate(digits):
@@ -249,7 +248,7 @@ class Successor(OneByteMore):
             self.lemma(f"ready_{name}", implies(view.on("READY"), view.total == self.named(64, view.base[0] + view.inside)))
 
     def whole(self, walk):
-        """What the engines see to before a walk comes."""
+        """Conditions that the engines ensure for each walk."""
         counts = [implies(walk.levels > n, getattr(walk, f"count{n}") != 0) for n in range(3)]
         return ((walk.length != 0) & counts[0] & counts[1] & counts[2] & implies(walk.levels != 0, walk.block != 0))
 
@@ -257,8 +256,8 @@ class FewBytes(Successor):
     """For mutants: one walk of three blocks of two bytes, from any of its bytes on, taken in the
     first cycle and never again.
 
-    Nothing but the byte is left open: a search through a division's cycles is short when it does
-    not guess when they began.
+    The solver only chooses the byte. A search through a division's cycles is short if it need not
+    guess when they began.
     """
     def __init__(self):
         super().__init__()

@@ -1,7 +1,7 @@
 """The walker's nest: its runs are the blocks of the loops.
 
-`Runs` is what passes between nest and splitter. What the nest keeps to is proven of it here, and is
-all that the splitter is told of its runs in walker_pieces.py.
+`Runs` is the interface between nest and splitter. The nest's side of it is proven here, and is the
+only assumption about runs in walker_pieces.py.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -19,13 +19,14 @@ TURN_BITS = 3
 
 class Arithmetic:
     def any_max_piece(self):
-        """One that the card can be told: a power of two from 128 to 4096."""
+        """A legal size: a power of two from 128 to 4096."""
         log = self.constant("log_max_piece", 4)
         self.assume("max_piece", (log >= 7) & (log <= 12))
         return self.named(13, 1 << log)
 
     def named(self, bits, value):
-        """A sum in a signal of its own: in Verilog its carry would be lost inside a comparison."""
+        """A sum in a signal of its own, because inside a comparison Verilog would lose its carry.
+        """
         signal = Signal(bits)
         self.comb += signal.eq(value)
         return signal
@@ -33,16 +34,15 @@ class Arithmetic:
 # Runs ---------------------------------------------------------------------------------------------
 
 class Bounds(Record):
-    """What a transfer says of all its runs: its bytes, the region, and which one it is, counted
-    round.
+    """Values of a transfer for all its runs: its bytes, the region, and its number, modulo.
     """
     def __init__(self, name):
         super().__init__([("total", 33), ("low", 64), ("high", 64), ("turn", TURN_BITS)], name=name)
 
 
 def whole_run(module, run, of, over, end, size):
-    """Each run by itself: some bytes of its transfer, up to `end`, and what the splitter need not
-    work out.
+    """One run: some bytes of its transfer, up to `end`, and values that the splitter need not
+    compute.
     """
     inside = (run.address >= of.low) & (run.address <= of.high)
     left   = module.named(64, of.high - run.address)
@@ -56,7 +56,7 @@ def whole_run(module, run, of, over, end, size):
 
 
 def sound(module, start):
-    """What a set-up leaves. The first run ends where its block does."""
+    """The result of a set-up. The first run ends where its block does."""
     ends = module.named(64, start.address + start.run) == module.named(64, start.base0 + start.block)
     return ((start.length != 0) & (start.run != 0) & ((start.block != 0) | (start.run == 2**32 - 1))
         & (start.low <= start.high) & (start.joinable == (start.stride0 == start.block))
@@ -64,7 +64,7 @@ def sound(module, start):
 
 
 class Runs(LiteXModule, Arithmetic):
-    """What passes between nest and splitter.
+    """The interface between nest and splitter.
 
     Attributes
     ----------
@@ -76,10 +76,10 @@ class Runs(LiteXModule, Arithmetic):
     given   : Signal(), out     bytes of the transfer before it
     tip     : Signal(64), out   behind the last byte of the run before
     past    : Signal(), out     the loops had ended before that one
-    promise : Signal(), out     the nest's: runs of a transfer follow each other until its last
-              byte, or until `cancel`
-    duty    : Signal(), out     the splitter's: `cancel` only inside of a transfer, and not without
-              `ready`
+    promise : Signal(), out     the nest's side: runs of a transfer follow each other until its
+              last byte, or until `cancel`
+    duty    : Signal(), out     the splitter's side: `cancel` only inside of a transfer, and only
+              with `ready`
     """
     def __init__(self, run, cancel, size):
         self.bounds  = Bounds("run")
@@ -124,7 +124,7 @@ class Blocks(Harness, Arithmetic):
     """Any starts that a set-up can leave, any bases of a list, any pace of the splitter, any walks
     that it cancels.
 
-    The loops are run beside the nest; what they say of a run goes through the pipeline beside it.
+    The loops run beside the nest; their values for a run go through the pipeline beside it.
     """
     def __init__(self):
         super().__init__()
@@ -180,11 +180,11 @@ class Blocks(Harness, Arithmetic):
                 of.turn.eq(of.turn + 1),
             )
         ]
-        # A base is taken where the loops need one, and nowhere else.
+        # A base is taken only where the loops need one.
         needs = (left[0] == 0) & (left[1] == 0) & walk.listed & ~walk.exhausted
         self.prove("bases", (base.valid & base.ready) == (move & needs))
 
-        # With a run goes where the loops say that its block begins and ends.
+        # With each run go the start and end of its block by the loops.
         tag  = [("address", 64), ("given", 33), ("end", 33), ("over", 1)] + of.layout
         here = Record(tag, name="tag_here")
         runs_tag, held_tag, out = (Record(tag, name=f"tag_{name}") for name in ("run", "held", "out"))
@@ -203,10 +203,10 @@ class Blocks(Harness, Arithmetic):
         self.prove("bytes", implies(run.valid, (out.given == runs.given)
             & (self.named(34, out.given + run.length) == out.end)))
 
-        # What stands in the nest follows what stands before it: a run, one that is held, or what
-        # was taken last.
+        # Each run in the nest follows the one before it: a run, a held run, or the last one that
+        # was taken.
         def behind(shown, tag):
-            """(bounds, fresh, given, tip, over) of a run, for what follows it."""
+            """(bounds, fresh, given, tip, over) of a run, for its successor."""
             next_ = Bounds("next")
             self.comb += [[getattr(next_, name).eq(getattr(tag, name)) for name, _ in of.layout],
                 next_.turn.eq(tag.turn + shown.last)]

@@ -1,4 +1,4 @@
-"""The walker's set-up: what it leaves is what walker_runs.py assumes of it."""
+"""The walker's set-up: its result satisfies the assumptions of walker_runs.py."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -31,7 +31,7 @@ class Sound(Harness, Arithmetic):
         self.assume("walk", implies(sink.valid, self.whole(sink)))
         self.prove("sound", implies(start.valid, sound(self, start)))
 
-        # What a division and the sums leave, of any walk.
+        # Results of a division and of the sums, for any walk.
         walk, base, inside, over, remainder, divisor, level, closing, total, multiplicand = (inner(block, name) for name in (
             "walk", "base", "block_offset", "past_end", "remainder", "divisor", "level", "dividing_last", "total",
             "multiplicand"))
@@ -54,7 +54,7 @@ class Sound(Harness, Arithmetic):
         return reduce(or_, [self.block.fsm.ongoing(name) for name in names])
 
     def whole(self, walk):
-        """What the engines see to before a walk comes."""
+        """Conditions that the engines ensure for each walk."""
         counts = [implies(walk.levels > n, getattr(walk, f"count{n}") != 0) for n in range(3)]
         return ((walk.length != 0) & (walk.low <= walk.high) & counts[0] & counts[1] & counts[2]
             & implies(walk.listed, walk.levels != 3) & implies((walk.levels != 0) | walk.listed, walk.block != 0))

@@ -57,7 +57,7 @@ def info(arguments):
             (
                 "board",
                 (board or "not told")
-                + (", flash" if values["features"] & FLASH else ", no way to its flash"),
+                + (", flash" if values["features"] & FLASH else ", no access to its flash"),
             ),
             (
                 "gateware",

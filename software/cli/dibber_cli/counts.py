@@ -7,6 +7,8 @@ on.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
+
 MODULO = 1 << 32  # of a counter
 
 # No counter counts more than this in a cycle: code errors are counted by symbol, and a word has
@@ -15,7 +17,9 @@ MOST_A_CYCLE = 4
 SLACK = 1024  # cycles that it takes to read the counters, one after the other
 
 
-def was_reset(before, after, cycles_before, cycles_after):
+def was_reset(
+    before: Mapping[str, int], after: Mapping[str, int], cycles_before: int, cycles_after: int
+) -> bool:
     """Whether the card was reset between two reads.
 
     before, after               : counters by name, and other counts that a reset clears
@@ -32,7 +36,9 @@ def was_reset(before, after, cycles_before, cycles_after):
     )
 
 
-def changes(before, after, since_reset=False):
+def changes(
+    before: Mapping[str, int], after: Mapping[str, int], since_reset: bool = False
+) -> dict[str, int]:
     """The difference of each counter; after a reset it is the counter's value."""
     return (
         dict(after)

@@ -4,12 +4,13 @@
 
 import json
 import sys
+from collections.abc import Sequence
 
 
 class CommandError(Exception):
     """Ends the command with exit code `code`; `advice` is a second line that says what to do."""
 
-    def __init__(self, message, advice="", code=1):
+    def __init__(self, message: str, advice: str = "", code: int = 1) -> None:
         super().__init__(message)
         self.advice, self.code = advice, code
 
@@ -17,12 +18,14 @@ class CommandError(Exception):
 # Reports ------------------------------------------------------------------------------------------
 
 
-def wants_json(words):
+def wants_json(words: Sequence[str]) -> bool:
     """Whether a command line has --json, or an abbreviation of it that argparse accepts."""
     return any(len(word) > 2 and "--json".startswith(word) for word in words)
 
 
-def report(message, advice="", name="FAILED", code=1, as_json=False):
+def report(
+    message: str, advice: str = "", name: str = "FAILED", code: int = 1, as_json: bool = False
+) -> None:
     """Report on stderr that a command has failed: two lines of text, or one line with a JSON
     document.
 
@@ -39,7 +42,7 @@ def report(message, advice="", name="FAILED", code=1, as_json=False):
         print(f"dibber: {message}" + (f"\n        {advice}" if advice else ""), file=sys.stderr)
 
 
-def warn(message, as_json=False):
+def warn(message: str, as_json: bool = False) -> None:
     """Print a note on stderr that is no failure: a line of text, or a line with a JSON document."""
     print(json.dumps({"warning": message}) if as_json else f"dibber: {message}", file=sys.stderr)
 
@@ -50,7 +53,7 @@ def warn(message, as_json=False):
 class UsageError(CommandError):
     """A wrong command line: exit code 2."""
 
-    def __init__(self, message, advice=""):
+    def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message, advice, 2)
 
 
@@ -94,6 +97,6 @@ SAID = {
 }
 
 
-def advice_on(name, message):
+def advice_on(name: str, message: str) -> str:
     """Advice after a DibberError of this name and with this message, or ""."""
     return next((advice for said, advice in SAID.items() if said in message), ADVICE.get(name, ""))

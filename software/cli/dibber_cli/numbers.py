@@ -6,6 +6,7 @@ refuses its word.
 
 import argparse
 import math
+from collections.abc import Callable
 
 from dibber_cli import output
 
@@ -14,7 +15,7 @@ SECONDS = (0, 86_400)  # between two reads of a card: up to a day
 SCHEMES = ("sim:", "/dev/dibber", "vfio:", "uart:")
 
 
-def whole(low, high):
+def whole(low: int, high: int) -> Callable[[str], int]:
     """A type: whole numbers of a range, both ends included."""
 
     def number(word):
@@ -31,7 +32,7 @@ def whole(low, high):
     return number
 
 
-def real(low, high):
+def real(low: float, high: float) -> Callable[[str], float]:
     """A type: numbers of a range, both ends included; neither NaN nor infinity."""
 
     def number(word):
@@ -48,7 +49,7 @@ def real(low, high):
     return number
 
 
-def uri(word):
+def uri(word: str) -> str:
     """A type: the URI of a card."""
     if not word.startswith(SCHEMES):
         raise argparse.ArgumentTypeError(f"{word!r} names no card: {output.URI}")

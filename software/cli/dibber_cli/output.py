@@ -4,6 +4,8 @@
 
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 URI = "sim:PATH_OF_SOCKET, /dev/dibber0, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 
@@ -11,7 +13,7 @@ URI = "sim:PATH_OF_SOCKET, /dev/dibber0, vfio:0000:01:00.0 or uart:/dev/ttyUSB1"
 COLUMNS = 100  # characters of a table's line at most, if its columns can be folded
 
 
-def table(headings, rows, group=1):
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], group: int = 1) -> None:
     """Print rows in columns; numbers to the right, text to the left.
 
     A table wider than COLUMNS is folded: it becomes several tables below each other, each with the
@@ -47,7 +49,7 @@ def table(headings, rows, group=1):
             print(line(row, columns))
 
 
-def folded(widths, group=1):
+def folded(widths: Sequence[int], group: int = 1) -> list[list[int]]:
     """The column numbers of each part of a folded table whose columns have these widths."""
     parts = [[0]]
     for first in range(1, len(widths), group):
@@ -58,7 +60,7 @@ def folded(widths, group=1):
     return parts
 
 
-def _is_number(text):
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except (TypeError, ValueError):
@@ -74,17 +76,17 @@ class Progress:
 
     WIDTH = 30
 
-    def __init__(self, total, shown=True):
+    def __init__(self, total: int, shown: bool = True) -> None:
         self.total, self.done = total, 0
         self.begin = time.monotonic()
         self.shown = shown and sys.stderr.isatty()
 
-    def step(self, what):
+    def step(self, what: str) -> None:
         """Count one more step as done; `what` comes next."""
         self.done += 1
         self.draw(what)
 
-    def draw(self, what):
+    def draw(self, what: str) -> None:
         if not self.shown:
             return
         full = self.WIDTH * self.done // self.total
@@ -96,6 +98,6 @@ class Progress:
             flush=True,
         )
 
-    def clear(self):
+    def clear(self) -> None:
         if self.shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

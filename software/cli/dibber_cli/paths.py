@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from dibber_cli.errors import CommandError
 
@@ -19,12 +20,12 @@ FIRMWARE = BUILD / "firmware" / "mcp.dibfw"
 SIMULATED_SRAM = 128 * 1024
 
 
-def elf(sram_bytes=SIMULATED_SRAM):
+def elf(sram_bytes: int = SIMULATED_SRAM) -> Path:
     """The control program's ELF, with its symbols, for cards with so much SRAM."""
     return FIRMWARE.parent / f"{sram_bytes >> 10}k" / "mcp.elf"
 
 
-def simulator(profile):
+def simulator(profile: Any) -> Path:
     """The simulator for a profile: hw/sim/build.py makes one for each data width and clock."""
     clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz / 1e6:g}"
     return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}"
@@ -33,7 +34,7 @@ def simulator(profile):
 # The run folder -----------------------------------------------------------------------------------
 
 
-def run_directory():
+def run_directory() -> Path:
     """The folder of sockets, log and process number of the simulator that `dibber sim start` runs.
     Its path is short, because a socket's path has a limit.
 
@@ -43,7 +44,7 @@ def run_directory():
     return Path(base) / f"dibber-{os.getuid()}"
 
 
-def _check_base(base, name):
+def _check_base(base: Path, name: str) -> None:
     """The parent of the run folder. No other user may move the run folder away from it."""
     try:
         found = os.stat(base)
@@ -78,7 +79,7 @@ class RunFolder:
     descriptor of the checked folder. Symbolic links and all but plain files are refused.
     """
 
-    def __init__(self, create=False):
+    def __init__(self, create: bool = False) -> None:
         self.path = run_directory()
         name = (
             "XDG_RUNTIME_DIR"
@@ -117,22 +118,22 @@ class RunFolder:
             self.close()
             raise CommandError(f"{self.path} {wrong}", self._advice())
 
-    def _advice(self):
+    def _advice(self) -> str:
         return (
             "who made it could read and change what you simulate: remove it, or set "
             "XDG_RUNTIME_DIR to a folder of your own"
         )
 
-    def close(self):
+    def close(self) -> None:
         os.close(self._folder)
 
-    def __enter__(self):
+    def __enter__(self) -> "RunFolder":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def open(self, name, mode="rb"):
+    def open(self, name: str, mode: str = "rb") -> Any:
         """A plain file of the folder: "rb" to read it; "w+b" to write and read a new one that
         replaces the old one.
         """
@@ -157,17 +158,17 @@ class RunFolder:
             raise CommandError(f"{self.path / name} is not a plain file")
         return os.fdopen(file, mode)
 
-    def read(self, name):
+    def read(self, name: str) -> bytes:
         """The bytes of a file. Raises FileNotFoundError."""
         with self.open(name) as file:
             return file.read()
 
-    def write(self, name, data):
+    def write(self, name: str, data: bytes) -> None:
         """Make a file of these bytes; it replaces the old one."""
         with self.open(name, "w+b") as file:
             file.write(data)
 
-    def unlink(self, name):
+    def unlink(self, name: str) -> None:
         """Remove the file of this name; of a link, the link and not its target."""
         try:
             os.unlink(name, dir_fd=self._folder)

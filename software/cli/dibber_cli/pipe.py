@@ -7,18 +7,19 @@ reading, as `head` does.
 import select
 import signal
 import sys
+from collections.abc import Callable
 
 from dibber_cli import errors, signals, streams
 
 
-def unread():
+def unread() -> bool:
     """Whether stdout is a pipe without a reader."""
     poll = select.poll()
     poll.register(sys.stdout, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def quiet(main):
+def quiet(main: Callable[[], int | None]) -> int:
     """The exit code of main().
 
     If its output has no reader any more, the program ends silently, with a shell's code for that.
@@ -30,7 +31,7 @@ def quiet(main):
     code = 0
     try:
         try:
-            code = main()
+            code = main() or 0
             return code
         finally:
             sys.stdout.flush()
@@ -41,7 +42,9 @@ def quiet(main):
         return 128 + signal.SIGPIPE
     except streams.OutputError as error:
         streams.give_up()
-        errors.report(error.strerror, name="OUTPUT", as_json=errors.wants_json(sys.argv[1:]))
+        errors.report(
+            error.strerror or str(error), name="OUTPUT", as_json=errors.wants_json(sys.argv[1:])
+        )
         # A closed terminal cannot be written. Its signal (SIGHUP) has ended main().
         return code or 1
     except KeyboardInterrupt as interrupt:

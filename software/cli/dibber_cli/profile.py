@@ -5,6 +5,7 @@
 import dataclasses
 import re
 import tomllib
+from typing import Any
 
 from dibber_cli import paths
 from dibber_cli.errors import ProfileError
@@ -54,12 +55,12 @@ class Profile:
     copy_far_store_ns: float
 
     @property
-    def pcie_bytes(self):
+    def pcie_bytes(self) -> float:
         """PCIe's bytes per second in one direction, after 8b/10b, DLLPs and skip ordered sets."""
         return self.lanes * self.pcie_rate * 8 / 10 / 8 * (1 - self.overhead)
 
     @property
-    def link_bytes(self):
+    def link_bytes(self) -> float:
         """The cable's bytes per second, after 8b/10b."""
         return self.link_rate / 10
 
@@ -136,7 +137,7 @@ NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of
 SPLITS = ("boundary", "maximum", "random")
 
 
-def _check(raw):
+def _check(raw: dict[str, Any]) -> None:
     """Raise ValueError, which names the key, if a key of a profile is missing, unknown or has a
     wrong value.
     """
@@ -186,12 +187,12 @@ def _check_number(path, value, low, high, kind):
         raise ValueError(f"'{path}' = {value} is not a power of two")
 
 
-def names():
+def names() -> list[str]:
     """Names of the profiles."""
     return sorted(p.stem for p in paths.PROFILES.glob("*.toml"))
 
 
-def load(name):
+def load(name: str) -> Profile:
     """The profile called `name`, or in the file `name`. Raises ProfileError."""
     path = (
         paths.PROFILES / f"{name}.toml"

@@ -8,6 +8,7 @@ import contextlib
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 # a terminal and its shell both send SIGHUP: the second one must not stop the cleaning up
@@ -17,12 +18,12 @@ AGAIN_SECONDS = 2
 class Ended(KeyboardInterrupt):
     """A signal of ENDING came: its `number`."""
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.number = number
 
 
-def code_of(interrupt):
+def code_of(interrupt: BaseException) -> int:
     """The exit code after a KeyboardInterrupt: 130, 143 or 129."""
     return 128 + getattr(interrupt, "number", signal.SIGINT)
 
@@ -37,7 +38,7 @@ def _end(number, _):
         raise Ended(number)
 
 
-def install():
+def install() -> None:
     """Let signals of ENDING raise Ended, except those that the caller ignores, as nohup does.
     In other threads than the main thread this does nothing.
     """
@@ -49,7 +50,7 @@ def install():
 
 
 @contextlib.contextmanager
-def held():
+def held() -> Iterator[None]:
     """Signals that end the program wait for the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -69,7 +70,7 @@ def held():
 
 
 @contextlib.contextmanager
-def kept_from_children():
+def kept_from_children() -> Iterator[None]:
     """Processes that are started in the block do not get SIGINT and SIGHUP, which a terminal sends
     to all. This program ends them.
     """

@@ -76,7 +76,7 @@ int dib_check_two_sided(const struct dib_endpoint *endpoint, const struct dib_de
 	if (endpoint->number == 0)
 		return dib_fail(
 			DIB_ERR_ARGUMENT,
-			"endpoint 0 knows no sends and receives: they wait in slots that the library needs");
+			"endpoint 0 has no sends and receives: they would wait in slots that the library needs");
 	if (delivery->endpoint >= DIBBER_ENDPOINTS)
 		return dib_fail(DIB_ERR_ARGUMENT,
 				"endpoint %u of the other node: no card has more than %u",

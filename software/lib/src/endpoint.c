@@ -47,7 +47,7 @@ static int check_options(const struct dib_card *card, unsigned int number,
 			"endpoint 0 has %u completions, up to %u events, and the card's place in the clock",
 			DIB_ADMIN_ENTRIES, DIB_ADMIN_EVENTS);
 	if (number == 0 && dib_is_administered(card->transport))
-		return dib_fail(DIB_ERR_IN_USE, "endpoint 0 is the driver's");
+		return dib_fail(DIB_ERR_IN_USE, "endpoint 0 belongs to the driver");
 	if (!is_queue_length(options->cq_entries, card->fixed.slots))
 		return dib_fail(DIB_ERR_ARGUMENT,
 				"a completion queue of %u entries: a power of two from %u to %u",
@@ -221,7 +221,7 @@ int dib_endpoint_refuse(const struct dib_endpoint *endpoint, const char *whose)
 	if (rc)
 		return rc;
 	return endpoint->mailbox
-		       ? dib_fail(DIB_ERR_IN_USE, "the endpoint's %s are its mailbox's", whose)
+		       ? dib_fail(DIB_ERR_IN_USE, "the endpoint's %s belong to its mailbox", whose)
 		       : dib_halted(endpoint);
 }
 

@@ -59,7 +59,7 @@ static int transfer(struct dib_card *card, unsigned int command, size_t length, 
 			*last = status >> DIBBER_HOST_FLASH_STATUS_LAST_SHIFT & 0xff;
 		return 0;
 	}
-	return rc ? rc : dib_fail(DIB_ERR_FLASH, "a transfer with the flash does not end");
+	return rc ? rc : dib_fail(DIB_ERR_FLASH, "the transfer with the flash did not end");
 }
 
 /* The same, followed by an address and data, together at most a buffer. Returns the place of the
@@ -125,7 +125,7 @@ static int identify(struct dib_card *card, uint32_t *jedec)
 	int rc;
 
 	if (!(card->fixed.features & 1u << DIBBER_HOST_FEATURES_FLASH_SHIFT))
-		return dib_fail(DIB_ERR_NOT_FOUND, "this card has no way to a flash");
+		return dib_fail(DIB_ERR_NOT_FOUND, "this card has no access to a flash");
 	/* The primitive STARTUPE2 swallows the first clocks. A former user may also have been ended
 	 * in the middle of a command. */
 	if ((rc = lock(card)) || (rc = transfer(card, NOTHING, 0, NULL)) ||

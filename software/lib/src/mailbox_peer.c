@@ -39,8 +39,9 @@ int dib_mailbox_error(const struct dib_mailbox *m, const struct dib_peer *peer)
 		return dib_fail(DIB_ERR_CLOSED, "peer %u (node %u) has closed its mailbox%s", index,
 				peer->node, peer->status ? ", or has ended" : "");
 	case DIB_ERR_PROTOCOL:
-		return dib_fail(DIB_ERR_PROTOCOL, "peer %u (node %u) wrote what no mailbox does",
-				index, peer->node);
+		return dib_fail(DIB_ERR_PROTOCOL,
+				"peer %u (node %u) wrote an invalid slot or count", index,
+				peer->node);
 	default:
 		return dib_fail(DIB_ERR_COMMAND, "peer %u (node %u): %s (%s)", index, peer->node,
 				dib_status_name(peer->status), dib_status_string(peer->status));

@@ -191,7 +191,7 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 		return rc;
 	if (!news || news & ~(unsigned int)(DIB_MAILBOX_MESSAGE | DIB_MAILBOX_ROOM))
 		return dib_fail(DIB_ERR_ARGUMENT,
-				"0x%x is nothing to wait for, see enum dib_mailbox_news", news);
+				"0x%x is not in enum dib_mailbox_news: nothing to wait for", news);
 	rc = dib_clock_now(m->endpoint, &begin);
 	for (now = begin; !rc; rc = dib_clock_now(m->endpoint, &now)) {
 		if ((rc = dib_mailbox_progress(m)) || (rc = dib_mailbox_drop_events(m)))

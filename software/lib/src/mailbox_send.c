@@ -130,7 +130,7 @@ int dib_mailbox_send(struct dib_mailbox *m, uint32_t index, const void *data, ui
 		return rc ? rc
 			  : dib_fail(
 				    DIB_ERR_AGAIN,
-				    "peer %u has not taken what was sent, or the card is busy: wait for room",
+				    "peer %u has not taken its messages, or the card is busy: wait for room",
 				    index);
 	}
 	if (rc)

@@ -71,7 +71,7 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 	dib_card_leave(card);
 	if (rc == DIB_HEARD_NOBODY)
 		return dib_fail(DIB_ERR_NOT_FOUND,
-				"nobody answered at the end of route 0x%08x in %u cycles", route,
+				"no node answered at the end of route 0x%08x in %u cycles", route,
 				timeout);
 	return rc < 0 ? rc : 0;
 }

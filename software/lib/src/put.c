@@ -252,7 +252,7 @@ int dib_submit(struct dib_endpoint *endpoint, const struct dibber_command *comma
 	    (command->opcode >= DIBBER_OPCODE_ENDPOINT_OPEN ||
 	     command->opcode == DIBBER_OPCODE_SEND || command->opcode == DIBBER_OPCODE_RECEIVE))
 		return dib_fail(DIB_ERR_ARGUMENT,
-				"opcode 0x%x on endpoint 0 is the library's alone",
+				"only the library may use opcode 0x%x on endpoint 0",
 				command->opcode);
 	copy.command = *command;
 	return dib_issue(endpoint, &copy, tag, DIBBER_CALL_PUT);

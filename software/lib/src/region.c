@@ -60,7 +60,7 @@ static int new_key(struct dib_card *card, uint32_t *key)
 		if (skipped >= card->keys_left)
 			return dib_fail(
 				DIB_ERR_LIMIT,
-				"all keys of this card are used up: it gives no more until it has lost power");
+				"all keys of this card are used up: there are no more until it loses power");
 		if (!number || entry_of(number) >= card->fixed.regions ||
 		    card->regions[entry_of(number)])
 			continue;

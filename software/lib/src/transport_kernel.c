@@ -207,7 +207,7 @@ static int kernel_config_read(struct dib_transport *transport, uint64_t offset, 
 	(void)transport;
 	(void)offset;
 	memset(data, 0xff, length);
-	return dib_fail(DIB_ERR_IN_USE, "the configuration space is the driver's");
+	return dib_fail(DIB_ERR_IN_USE, "the configuration space belongs to the driver");
 }
 
 static int kernel_config_write(struct dib_transport *transport, uint64_t offset, const void *data,
@@ -217,7 +217,7 @@ static int kernel_config_write(struct dib_transport *transport, uint64_t offset,
 	(void)offset;
 	(void)data;
 	(void)length;
-	return dib_fail(DIB_ERR_IN_USE, "the configuration space is the driver's");
+	return dib_fail(DIB_ERR_IN_USE, "the configuration space belongs to the driver");
 }
 
 /* The endpoint in whose window [offset, offset + length) lies, if it is open here; else 0, which
@@ -284,7 +284,7 @@ static int kernel_bar_write(struct dib_transport *transport, uint64_t offset, co
 	/* An endpoint's doorbells before it is opened: the driver sets them. */
 	if (offset >= DIBBER_ENDPOINT_BASE + DIBBER_ENDPOINT_STRIDE)
 		return 0;
-	return dib_fail(DIB_ERR_IN_USE, "the driver alone writes to offset 0x%llx of BAR 0",
+	return dib_fail(DIB_ERR_IN_USE, "only the driver may write to offset 0x%llx of BAR 0",
 			(unsigned long long)offset);
 }
 
@@ -501,7 +501,7 @@ static int kernel_set_vector(struct dib_transport *transport, unsigned int vecto
 
 	pthread_mutex_lock(&k->lock);
 	if (vector >= DIBBER_ENDPOINTS || k->endpoints[vector] < 0)
-		rc = dib_fail(DIB_ERR_ARGUMENT, "vector %u is that of no open endpoint", vector);
+		rc = dib_fail(DIB_ERR_ARGUMENT, "no open endpoint has vector %u", vector);
 	else if (ioctl(k->endpoints[vector], DIBBER_IOC_EVENTFD, &events) < 0)
 		rc = driver_error("DIBBER_IOC_EVENTFD");
 	pthread_mutex_unlock(&k->lock);

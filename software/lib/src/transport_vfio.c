@@ -95,7 +95,7 @@ static int vfio_bar_read(struct dib_transport *transport, uint64_t offset, void 
 	const struct vfio_device *v = self(transport);
 
 	if (is_gone(v, dib_bar_copy_from(v->bar, offset, data, length)))
-		return dib_fail(DIB_ERR_LOST, "the card answers no more: all it reads is ones");
+		return dib_fail(DIB_ERR_LOST, "the card no longer answers: all reads return ones");
 	return 0;
 }
 

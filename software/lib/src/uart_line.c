@@ -223,12 +223,12 @@ static int give_up(struct uart_line *line)
 	if (line->opened)
 		return dib_fail(
 			DIB_ERR_LOST,
-			"the card behind %s answers no more; %u frames were sent again so far",
+			"the card behind %s no longer answers; %u frames were sent again so far",
 			line->port, line->repeated);
 	if (line->heard)
 		return dib_fail(
 			DIB_ERR_IDENTITY,
-			"what comes from %s at %u baud are no frames of a Dibber card: another rate "
+			"the bytes from %s at %u baud are no frames of a Dibber card: another rate "
 			"(?baud=), or something else is there",
 			line->port, line->baud);
 	return dib_fail(

@@ -25,7 +25,8 @@ in simulated time.
 # SPDX-License-Identifier: BSD-2-Clause
 
 from libdibber.binding import DibberError, library_path, version
-from libdibber.card import Card, Endpoint, routes_to
+from libdibber.card import Card, routes_to
+from libdibber.endpoint import Endpoint
 from libdibber.enums import Flag, Opcode, Right, Status
 from libdibber.exchange import Exchange, ExchangeError
 from libdibber.mailbox import Mailbox, PeerError

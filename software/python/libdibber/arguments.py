@@ -10,14 +10,19 @@ the bytes of the object.
 import operator
 import os
 import re
+from typing import Any, SupportsIndex
 
 import numpy as np
 from dibber.interface.description import COMMAND, HOST, RIGHT, WALK, C
 
+# Types of arguments. An object with the buffer protocol has no type before Python 3.12.
+Memory = Any
+Name = str | bytes | os.PathLike
+
 _BITS = {"u8": 8, "u16": 16, "u32": 32, "u64": 64}
 
 
-def _width(layout, member):
+def _width(layout: Any, member: str) -> int:
     """Highest value of a member of a structure of the interface description."""
     return (1 << _BITS[layout[member].kind]) - 1
 
@@ -93,7 +98,13 @@ RANGES = {
 # Numbers ------------------------------------------------------------------------------------------
 
 
-def whole(name, value, low=None, high=None, kind=None):
+def whole(
+    name: str,
+    value: SupportsIndex,
+    low: int | None = None,
+    high: int | None = None,
+    kind: str | None = None,
+) -> int:
     """`value` as a Python integer of its range.
 
     kind      : the row of RANGES when it is not called `name` there
@@ -103,7 +114,7 @@ def whole(name, value, low=None, high=None, kind=None):
     types and ValueError for an integer outside its range. Both name the argument, the value and the
     range.
     """
-    if low is None:
+    if low is None or high is None:
         low, high = RANGES[kind or name]
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} = {value!r} is not an integer of {low} … {high}")
@@ -116,14 +127,14 @@ def whole(name, value, low=None, high=None, kind=None):
     return number
 
 
-def switch(name, value):
+def switch(name: str, value: bool) -> bool:
     """True or False. Raises TypeError for anything else, because 2 would set another flag."""
     if isinstance(value, (bool, np.bool_)) or type(value) is int and value in (0, 1):
         return bool(value)
     raise TypeError(f"{name} = {value!r} is neither True nor False")
 
 
-def register(bank, name, index=0):
+def register(bank: Any, name: str, index: SupportsIndex = 0) -> int:
     """Offset of a register by its name. Raises ValueError for an unknown name."""
     found = next((r for r in bank.registers if r.name == name), None)
     if found is None:
@@ -131,12 +142,12 @@ def register(bank, name, index=0):
     return found.offset + 4 * whole("index", index, 0, found.count - 1)
 
 
-def host_register(name, index=0):
+def host_register(name: str, index: SupportsIndex = 0) -> int:
     """Offset of a register of bank `host`."""
     return register(HOST, name, index)
 
 
-def path(name, value):
+def path(name: str, value: Name) -> bytes:
     """A file's name or a URI as bytes for C. Raises ValueError for a zero byte, because C
     would cut the name there.
     """
@@ -149,14 +160,14 @@ def path(name, value):
 # Memory -------------------------------------------------------------------------------------------
 
 
-def _has_objects(view):
+def _has_objects(view: memoryview) -> bool:
     """Whether items of a memoryview are Python objects: code O of PEP 3118. Names of members stand
     between colons.
     """
     return "O" in re.sub(r":[^:]*:", "", view.format or "")
 
 
-def _array_bytes(name, array):
+def _array_bytes(name: str, array: np.ndarray) -> np.ndarray:
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: give its data or its filled()")
     array = np.asarray(array)
@@ -175,7 +186,7 @@ def _array_bytes(name, array):
     return array.reshape(-1).view(np.uint8)
 
 
-def contiguous(name, data):
+def contiguous(name: str, data: Memory) -> np.ndarray:
     """The bytes of an object in the order of its memory, as a NumPy array of bytes that shares this
     memory.
 
@@ -207,7 +218,7 @@ def contiguous(name, data):
     return np.frombuffer(view, dtype=np.uint8)
 
 
-def writeable(name, data, advice=""):
+def writeable(name: str, data: Memory, advice: str = "") -> np.ndarray:
     """As contiguous(), for memory that may be changed. Raises ValueError when it is read-only;
     `advice` ends the sentence.
     """
@@ -217,7 +228,7 @@ def writeable(name, data, advice=""):
     return found
 
 
-def some_bytes(name, array):
+def some_bytes(name: str, array: np.ndarray) -> None:
     """Raise ValueError for a NumPy array without bytes: a transfer has at least one."""
     if array.nbytes == 0:
         raise ValueError(
@@ -226,6 +237,6 @@ def some_bytes(name, array):
         )
 
 
-def address(array):
+def address(array: np.ndarray) -> int:
     """Where an array begins."""
     return array.__array_interface__["data"][0]

@@ -13,6 +13,8 @@ in them.
 import os
 import queue
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from libdibber.binding import check, library
 
@@ -28,23 +30,25 @@ class Job:
     abandoned : no thread waits for its result any more
     """
 
-    def __init__(self, function, undo):
-        self._function, self._undo = function, undo
+    def __init__(self, function: Callable[[], Any], undo: Callable[[Any], Any] | None) -> None:
+        self._function: Callable[[], Any] | None = function
+        self._undo = undo
         self._over, self._lock = threading.Lock(), threading.Lock()
         self._over.acquire()
-        self._result = self._error = None
+        self._result: Any = None
+        self._error: BaseException | None = None
         self._begun = self._done = False
         self.abandoned = False
 
-    def run(self):
+    def run(self) -> None:
         """Make the call, once. Do nothing the second time, or when no thread waits any more."""
         with self._lock:
             begun, self._begun = self._begun, True
-            wanted = not self.abandoned
+            function, wanted = self._function, not self.abandoned
         if begun:
             return
         try:
-            self._result = self._function() if wanted else None
+            self._result = function() if wanted and function else None
         except BaseException as error:  # it belongs to the thread that waits
             self._error = error
         with self._lock:
@@ -56,17 +60,18 @@ class Job:
                 self._done = True
                 self._over.release()
 
-    def abandon(self):
+    def abandon(self) -> "Job | None":
         """Undo the result when the call returns. If it has returned already, return the Job that
         undoes it, or None.
         """
         with self._lock:
             self.abandoned = True
-            if not self._done or not self._undo or self._error is not None:
+            undo = self._undo
+            if not self._done or not undo or self._error is not None:
                 return None
-        return Job(lambda: self._undo(self._result), None)
+        return Job(lambda: undo(self._result), None)
 
-    def wait(self, timeout=-1):
+    def wait(self, timeout: float = -1) -> bool:
         """Wait at most so many seconds (-1: for ever); return whether it has ended."""
         # A signal may end this method between the two calls. Then the lock stays taken, and the
         # flag shows it.
@@ -74,7 +79,7 @@ class Job:
             self._over.release()
         return self._done
 
-    def result(self):
+    def result(self) -> Any:
         if self._error is not None:
             try:
                 raise self._error
@@ -86,19 +91,19 @@ class Job:
 class Worker(threading.Thread):
     """A thread that makes the calls of one Caller, one after the other."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(name="libdibber", daemon=True)
-        self._jobs = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.start()
 
-    def run(self):
+    def run(self) -> None:
         # The simulator's clock knows threads. The main thread waits while this one makes its calls.
         library().dib_clock_act_for(threading.main_thread().native_id)
         while (job := self._jobs.get()) is not None:
             job.run()
             del job  # and the objects that the call kept alive
 
-    def take(self, job):
+    def take(self, job: Job | None) -> None:
         self._jobs.put(job)
 
 
@@ -109,22 +114,24 @@ class Caller:
     simulated : a simulator keeps the time, so a call can wait until another program goes on
     """
 
-    def __init__(self, simulated):
+    def __init__(self, simulated: bool) -> None:
         self.simulated = simulated
-        self._worker, self._process, self._pending = None, os.getpid(), None
+        self._process = os.getpid()
+        self._worker: Worker | None = None
+        self._pending: Job | None = None
 
     @property
-    def is_busy(self):
+    def is_busy(self) -> bool:
         """Whether an interrupted call has not returned yet."""
         return self._pending is not None and not self._pending.wait(0)
 
-    def now(self, function, *arguments):
+    def now(self, function: Callable[..., int], *arguments: Any) -> int:
         """Make a call that does not wait. Returns its result; raises DibberError."""
         if self._pending is not None:
             self._settle()
         return check(function(*arguments))
 
-    def long(self, function, undo=None):
+    def long(self, function: Callable[[], Any], undo: Callable[[Any], Any] | None = None) -> Any:
         """Call function(). In the main thread, a signal may end the call.
 
         undo : called with the result when no thread waits for it any more
@@ -149,7 +156,7 @@ class Caller:
             raise
         return job.result()
 
-    def look(self, function, undo):
+    def look(self, function: Callable[[], Any], undo: Callable[[Any], Any]) -> Any:
         """As long(), for a call that waits only if a simulator keeps the time."""
         if self.simulated:
             return self.long(function, undo)
@@ -157,7 +164,7 @@ class Caller:
             self._settle()
         return function()
 
-    def wait(self, once, timeout_ns, step_ns):
+    def wait(self, once: Callable[[int], bool], timeout_ns: int, step_ns: int) -> bool:
         """Call once(nanoseconds) in steps until it returns True; return whether it did in time.
         A signal ends it.
 
@@ -170,7 +177,7 @@ class Caller:
             self._settle()
         alive = [True]
 
-        def steps():
+        def steps() -> bool:
             left = timeout_ns
             while alive[0]:
                 step = min(left, step_ns)
@@ -190,27 +197,27 @@ class Caller:
             alive[0] = False
             raise
 
-    def start(self, function):
+    def start(self, function: Callable[[], Any]) -> Job:
         """Start a call without waiting for it. Returns its Job."""
         job = Job(function, None)
         self._start(job)
         return job
 
-    def end(self):
+    def end(self) -> None:
         """No more calls."""
         if self._worker is not None and self._process == os.getpid():
             self._worker.take(None)
         self._worker = None
 
-    def _start(self, job):
+    def _start(self, job: Job) -> None:
         # A child of fork() has none of its parent's threads.
         if self._worker is None or self._process != os.getpid():
             self._worker, self._process = Worker(), os.getpid()
         self._worker.take(job)
 
-    def _settle(self):
+    def _settle(self) -> None:
         """Wait for the end of an interrupted call."""
         job = self._pending
-        if self._process == os.getpid():
+        if job is not None and self._process == os.getpid():
             job.wait()
         self._pending = None

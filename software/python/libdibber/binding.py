@@ -62,7 +62,7 @@ class DibberError(Exception):
     reason : dib_last_reason()
     """
 
-    def __init__(self, code, meaning, reason):
+    def __init__(self, code: int, meaning: str, reason: str) -> None:
         super().__init__(f"{meaning}: {reason}" if reason else meaning)
         self.code, self.reason = code, reason
         self.name = ERRORS[-code - 1] if 0 < -code <= len(ERRORS) else str(code)
@@ -184,11 +184,11 @@ class Completion(ctypes.Structure):
     ]
 
     @property
-    def status_name(self):
+    def status_name(self) -> str:
         """ "OK", "REMOTE_BOUNDS" …: the name of `status`."""
         return STATUS.name_of(self.status)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<Completion {self.status_name}, tag {self.tag}, node {self.node}, {self.length} "
             f"bytes, value {self.value:#x}, "
@@ -208,7 +208,7 @@ class Event(ctypes.Structure):
         ("node", c_uint16),
     ]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<Event notice {self.notice}, node {self.node}, {self.length} bytes, key "
             f"{self.key:#x}, overruns {self.overruns}, "
@@ -226,7 +226,7 @@ class Clock(ctypes.Structure):
         ("free", c_uint32),
     ]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = (
             "simulated time" + (", with a client without the clock" if self.free else "")
             if self.simulated
@@ -413,10 +413,10 @@ _SIGNATURES = {
     "dib_mailbox_wait": (c_int, [c_void_p, c_uint, c_uint64]),
 }
 
-_library = None
+_library: ctypes.CDLL | None = None
 
 
-def library_path():
+def library_path() -> str | None:
     """The path of libdibber.so: $LIBDIBBER, else the build folder of this source tree, else the
     system's.
     """
@@ -426,7 +426,7 @@ def library_path():
     return str(built) if built.exists() else ctypes.util.find_library("dibber")
 
 
-def library():
+def library() -> ctypes.CDLL:
     """The loaded library. If there is none, raises OSError, which says what to build."""
     global _library
     if _library is None:
@@ -444,12 +444,12 @@ def library():
     return _library
 
 
-def version():
+def version() -> str:
     """The library's version, and the interface's that it speaks, as text. dib_version()."""
     return library().dib_version().decode()
 
 
-def check(code):
+def check(code: int) -> int:
     """Return `code` if it is no error; else raise DibberError."""
     if code < 0:
         lib = library()

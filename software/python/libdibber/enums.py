@@ -10,11 +10,12 @@ dibber_opcode and dibber_status.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import enum
+from typing import Any
 
 from dibber.interface import description
 
 
-def _made(kind, name, described):
+def _made(kind: Any, name: str, described: Any) -> Any:
     """A Python enumeration with the names, values and meanings of one of the description."""
     made = kind(name, [(member, value) for member, value, _ in described.values], module=__name__)
     lines = "\n".join(f"{member:21}: {text}" for member, _, text in described.values)
@@ -28,6 +29,6 @@ Opcode = _made(enum.IntEnum, "Opcode", description.OPCODE)
 Status = _made(enum.IntEnum, "Status", description.STATUS)
 
 
-def status_name(status):
+def status_name(status: int) -> str:
     """The name of a status; its number in hexadecimal when it has none."""
     return description.STATUS.name_of(status)

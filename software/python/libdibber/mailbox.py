@@ -9,10 +9,11 @@ data, peer = ours.receive()       # None when there is none
 # SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from libdibber.arguments import address, contiguous, whole, writeable
+from libdibber.arguments import Memory, address, contiguous, whole, writeable
 from libdibber.background import FOR_EVER
 from libdibber.binding import DibberError, MailboxAddress, MailboxOptions, Message, check, library
 
@@ -30,6 +31,8 @@ class PeerError(DibberError):
     peer : its number
     """
 
+    peer: int
+
 
 class Mailbox:
     """The mailbox of an endpoint; made by Endpoint.mailbox(). May be used in a `with` statement.
@@ -37,7 +40,14 @@ class Mailbox:
     peers, slots, slot_bytes, max_length : as in struct dib_mailbox_options, 0 for the default
     """
 
-    def __init__(self, endpoint, peers=0, slots=0, slot_bytes=0, max_length=0):
+    def __init__(
+        self,
+        endpoint: Any,
+        peers: SupportsIndex = 0,
+        slots: SupportsIndex = 0,
+        slot_bytes: SupportsIndex = 0,
+        max_length: SupportsIndex = 0,
+    ) -> None:
         options = MailboxOptions(
             whole("peers", peers),
             whole("slots", slots),
@@ -53,31 +63,33 @@ class Mailbox:
             undo=lambda _: library().dib_mailbox_close(handle),
         )
         self._room = np.empty(self._address(0).max_length, dtype=np.uint8)
-        self._left = []  # (bytes, peer) taken by a call that a signal ended
+        self._left: list[
+            tuple[bytes, int]
+        ] = []  # (bytes, peer) taken by a call that a signal ended
 
-    def close(self):
+    def close(self) -> None:
         """Tell the peers, and close the mailbox."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         self._caller.long(lambda: library().dib_mailbox_close(handle))
 
-    def __enter__(self):
+    def __enter__(self) -> "Mailbox":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _address(self, peer):
+    def _address(self, peer: SupportsIndex) -> MailboxAddress:
         found = MailboxAddress()
         self._caller.now(library().dib_mailbox_address, self._handle, whole("peer", peer), found)
         return found
 
-    def address(self, peer=0):
+    def address(self, peer: SupportsIndex = 0) -> bytes:
         """The address for the program that will be `peer` of this mailbox, as bytes. It is a new
         one if the peer was given up.
         """
         return bytes(self._address(peer))
 
-    def connect(self, address, peer=0):
+    def connect(self, address: Memory, peer: SupportsIndex = 0) -> None:
         """Connect `peer`, with the address() of the other end. Also connects a peer again whose
         error was raised.
         """
@@ -94,7 +106,7 @@ class Mailbox:
             MailboxAddress.from_buffer_copy(told.tobytes()),
         )
 
-    def send(self, data, peer=0):
+    def send(self, data: Memory, peer: SupportsIndex = 0) -> bool:
         """Send the bytes of an object. False if there is no room: wait for ROOM, or receive.
 
         data : bytes, bytearray, memoryview, array.array, a contiguous NumPy array of any shape …;
@@ -116,7 +128,7 @@ class Mailbox:
             return False
         return True
 
-    def receive_into(self, array):
+    def receive_into(self, array: Memory) -> tuple[int, int] | None:
         """Take the next message into writeable, contiguous memory: (its length in bytes, peer), or
         None.
 
@@ -128,7 +140,7 @@ class Mailbox:
         """
         return self._take(writeable("array", array))
 
-    def _take(self, room):
+    def _take(self, room: np.ndarray) -> tuple[int, int] | None:
         if self._left:
             data, peer = self._left[0]
             if len(data) > len(room):
@@ -140,10 +152,10 @@ class Mailbox:
             return len(data), peer
         message, handle, length = Message(peer=NOBODY), self._handle, min(len(room), NOBODY)
 
-        def receive():
+        def receive() -> int:
             return check(library().dib_mailbox_receive(handle, address(room), length, message))
 
-        def keep(taken):
+        def keep(taken: int) -> None:
             if taken:
                 self._left.append((room[: message.length].tobytes(), message.peer))
 
@@ -152,16 +164,16 @@ class Mailbox:
         except DibberError as error:
             if message.peer != NOBODY:
                 error.__class__ = PeerError
-                error.peer = message.peer
+                error.peer = message.peer  # type: ignore[attr-defined]
             raise
         return (message.length, message.peer) if taken else None
 
-    def receive(self):
+    def receive(self) -> tuple[bytes, int] | None:
         """Take the next message: (bytes, peer), or None."""
         taken = self._take(self._room)
         return taken and (bytes(self._room[: taken[0]]), taken[1])
 
-    def wait(self, news=MESSAGE, timeout_ns=FOR_EVER):
+    def wait(self, news: SupportsIndex = MESSAGE, timeout_ns: SupportsIndex = FOR_EVER) -> bool:
         """Sleep until there is a MESSAGE (or an error to report), or ROOM; False if the time has
         passed.
 

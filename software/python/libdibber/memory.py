@@ -2,14 +2,17 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import abc
 import ctypes
 import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, Self, SupportsIndex, cast
 
 import numpy as np
 from dibber.interface.description import RIGHT, C
 
 from libdibber import arguments
-from libdibber.arguments import WRITE_RIGHTS, whole
+from libdibber.arguments import WRITE_RIGHTS, Memory, whole
 from libdibber.binding import Pages, check, library
 from libdibber.walk import List, Walk
 
@@ -21,7 +24,7 @@ READ_ONLY = (
 )
 
 
-def alloc(length):
+def alloc(length: SupportsIndex) -> np.ndarray:
     """`length` zeroed bytes that a simulated card reaches without messages, as a NumPy array of
     bytes.
 
@@ -30,24 +33,27 @@ def alloc(length):
     length = whole("length", length, kind="alloc length")
     address = ctypes.c_void_p()
     check(library().dib_alloc(length, ctypes.byref(address)))
-    memory = (ctypes.c_uint8 * length).from_address(address.value)
+    memory = (ctypes.c_uint8 * length).from_address(address.value or 0)
     # Not at the interpreter's end: a card that is still open may reach the memory, and the system
     # frees it anyway.
     weakref.finalize(memory, library().dib_free, address.value).atexit = False
-    return np.frombuffer(memory, dtype=np.uint8)
+    return np.frombuffer(memory, dtype=np.uint8)  # type: ignore[call-overload]
 
 
-class Handle:
+class Handle(abc.ABC):
     """An object that is opened and closed once."""
 
-    def __enter__(self):
+    @abc.abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _hold(data):
+def _hold(data: Memory) -> list:
     """An object that keeps the memory of another one in its place, beside a reference to it.
 
     A buffer export, which contiguous() takes, does that for all objects except NumPy's arrays.
@@ -67,12 +73,15 @@ class _Registered(Handle):
     stays while the card can reach it, even if the program keeps no reference.
     """
 
-    def _open(self, endpoint, call, kept):
+    key: int
+    rights: int
+
+    def _open(self, endpoint: Any, call: Callable[[Any], int], kept: Any) -> None:
         """Register by call(handle), and keep `kept` alive from before the card can reach it."""
         handle = ctypes.c_void_p()
         self._endpoint, self._kept = endpoint, kept
 
-        def register():
+        def register() -> None:
             check(call(ctypes.byref(handle)))
             self._handle, self.key = handle, library().dib_key(handle)
             endpoint.regions.append(self)
@@ -80,7 +89,7 @@ class _Registered(Handle):
 
         endpoint._caller.long(register, undo=lambda _: self._withdraw())
 
-    def _withdraw(self):
+    def _withdraw(self) -> None:
         handle, self._handle = self._handle, ctypes.c_void_p()
         try:
             check(library().dib_unregister(handle))
@@ -91,11 +100,11 @@ class _Registered(Handle):
                 self._endpoint.regions.remove(self)
             self._endpoint.card._reachable.discard(self)
 
-    def close(self):
+    def close(self) -> None:
         """Unregister it: the card no longer reaches the memory. dib_unregister()."""
         self._endpoint._caller.long(self._withdraw)
 
-    def holds(self, array):
+    def holds(self, array: np.ndarray) -> bool:
         return False
 
 
@@ -104,7 +113,15 @@ class PagedRegion(_Registered):
     stays.
     """
 
-    def __init__(self, endpoint, pages, shift, first, length, rights):
+    def __init__(
+        self,
+        endpoint: Any,
+        pages: Iterable[Memory | SupportsIndex | None],
+        shift: SupportsIndex,
+        first: SupportsIndex,
+        length: SupportsIndex | None,
+        rights: SupportsIndex,
+    ) -> None:
         self.pages = list(pages)
         shift = whole("shift", shift)
         size = 1 << min(shift, 31)  # the library refuses larger ones
@@ -119,10 +136,13 @@ class PagedRegion(_Registered):
             first=first,
             length=whole("length", length, kind="region length"),
         )
-        kept = []
+        kept: list[Any] = []
         if all(page is not None and not _has_bytes(page) for page in self.pages):
             described.bus = (ctypes.c_uint64 * count)(
-                *[whole(f"pages[{n}]", page, kind="page") for n, page in enumerate(self.pages)]
+                *[
+                    whole(f"pages[{n}]", cast(SupportsIndex, page), kind="page")
+                    for n, page in enumerate(self.pages)
+                ]
             )
         else:
             for n, page in enumerate(self.pages):
@@ -144,7 +164,7 @@ class PagedRegion(_Registered):
         )
 
     @staticmethod
-    def _bytes_of(name, page, size, rights, possible):
+    def _bytes_of(name: str, page: Memory, size: int, rights: int, possible: bool) -> np.ndarray:
         found = (
             arguments.writeable(name, page, READ_ONLY)
             if rights & WRITE_RIGHTS
@@ -157,7 +177,7 @@ class PagedRegion(_Registered):
         return found
 
 
-def _has_bytes(page):
+def _has_bytes(page: Any) -> bool:
     """Whether a page is memory rather than a bus address. NumPy's integers have a buffer, too."""
     if isinstance(page, np.generic):
         return False
@@ -178,7 +198,7 @@ class Region(_Registered):
     rights : Right, or'ed
     """
 
-    def __init__(self, endpoint, memory, rights):
+    def __init__(self, endpoint: Any, memory: Memory, rights: SupportsIndex) -> None:
         self.rights = rights = whole("rights", rights)
         if rights & WRITE_RIGHTS:
             found = arguments.writeable("memory", memory, READ_ONLY)
@@ -197,7 +217,7 @@ class Region(_Registered):
             (found, _hold(memory)),
         )
 
-    def holds(self, array):
+    def holds(self, array: np.ndarray) -> bool:
         """Whether every byte of `array` lies in this memory; True for an array without bytes."""
         if array.nbytes == 0:
             return True
@@ -207,7 +227,7 @@ class Region(_Registered):
             last += max(0, (count - 1) * stride)
         return self.address <= first and last + array.itemsize <= self.address + self.nbytes
 
-    def walk(self, array):
+    def walk(self, array: np.ndarray) -> Walk:
         """The Walk over `array`, a view of the registered memory."""
         return Walk.of(self.key, array, self.address)
 
@@ -225,7 +245,7 @@ class Indexed(Handle):
     array   : the array of the rows
     """
 
-    def __init__(self, endpoint, array, index):
+    def __init__(self, endpoint: Any, array: np.ndarray, index: Any) -> None:
         owner = endpoint._region_of(array)
         places = np.arange(len(array))[index].ravel()
         row = owner.walk(array[:1])
@@ -243,5 +263,5 @@ class Indexed(Handle):
             row.key, row.block, row.offset, row.levels, List(self.region.key, len(places))
         )
 
-    def close(self):
+    def close(self) -> None:
         self.region.close()

@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from dibber.interface.description import C
 
 from libdibber.arguments import some_bytes, whole
@@ -38,20 +40,20 @@ class Walk:
     key: int
     block: int
     offset: int = 0
-    levels: tuple = ()
+    levels: tuple[tuple[int, int], ...] = ()
     list: List | None = None
 
     @property
-    def nest(self):
+    def nest(self) -> int:
         """Bytes at each entry; without a list: bytes of the transfer."""
         return self.block * math.prod(count for count, _ in self.levels)
 
     @property
-    def length(self):
+    def length(self) -> int:
         """Bytes of the transfer."""
         return self.nest * self.list.count if self.list else self.nest
 
-    def as_c(self):
+    def as_c(self) -> CWalk:
         """struct dib_walk: the nest at each entry, if there is a list. Raises ValueError for values
         that do not fit into it.
         """
@@ -67,7 +69,7 @@ class Walk:
             walk.count[i], walk.stride[i] = whole("count", count), whole("stride", stride)
         return walk
 
-    def as_side(self):
+    def as_side(self) -> CSide:
         """struct dib_side."""
         if self.list is None:
             return CSide(self.as_c())
@@ -76,7 +78,7 @@ class Walk:
             self.as_c(), whole("list offset", self.list.offset), whole("list key", self.list.key)
         )
 
-    def blocks(self, entries=(0,)):
+    def blocks(self, entries: Iterable[int] = (0,)) -> Sequence[int]:
         """Offset of each block, in the order of the transfer. Tests compare the card with it.
 
         entries : the entries of the list
@@ -87,7 +89,7 @@ class Walk:
         return [o + entry for entry in entries for o in offsets]
 
     @classmethod
-    def of(cls, key, array, base):
+    def of(cls, key: int, array: np.ndarray, base: int) -> "Walk":
         """The walk over a NumPy array whose region starts at address `base`, in the array's C
         order.
 
@@ -95,7 +97,8 @@ class Walk:
         ValueError when more than three levels are left, or when the array has no bytes.
         """
         some_bytes("array", array)
-        block, levels = array.itemsize, []
+        block = array.itemsize
+        levels: list[tuple[int, int]] = []
         for count, stride in zip(reversed(array.shape), reversed(array.strides)):
             if count == 1:
                 continue

@@ -184,7 +184,7 @@ class Bench:
 
 
 @pytest.mark.parametrize("data_width", [64, 128])
-def test_an_answer_to_a_get_reads_by_remote_read_whoever_owns_the_region(data_width, seed):
+def test_an_answer_to_a_get_reads_by_remote_read_for_any_owner_of_the_region(data_width, seed):
     response = dict(response=1, endpoint=C.INBOX, message=0xABCD1203)
     bench = Bench(
         [

@@ -125,7 +125,7 @@ def test_a_command_reaches_the_program_and_its_answer_memory_and_interrupt(card,
     assert got["head"] == got["doorbells"] == got["posts"] == got["interrupts"] == 2
 
 
-def test_a_halt_interrupts_whoever_has_a_queue_and_a_masked_vector_later(card, probe):
+def test_a_halt_interrupts_each_endpoint_with_a_queue_and_a_masked_vector_later(card, probe):
     s = Session()
     for vector in (1, 2):
         for offset, value in [(0, 0xFEE00000 + 4 * vector), (4, 0), (8, 0x40 + vector), (12, 0)]:

@@ -296,7 +296,7 @@ def test_time_stops_when_all_have_left_and_goes_on_when_all_are_back(simulator):
     assert ClockReply(first.answer(entering)).now == at[0]
 
 
-def test_one_who_left_does_not_hold_time(simulator):
+def test_a_participant_that_left_does_not_hold_time(simulator):
     sim = simulator("--participants", 2)
     first, second = Client(sim.path(0)), Client(sim.path(1))
     first.clock("LEAVE")
@@ -305,7 +305,7 @@ def test_one_who_left_does_not_hold_time(simulator):
     assert first.clock("ENTER").now >= before + 5000 * NS
 
 
-def test_one_who_goes_does_not_hold_time(simulator):
+def test_a_participant_that_goes_does_not_hold_time(simulator):
     sim = simulator("--participants", 2, "--exit-when-done")
     first, second = Client(sim.path(0)), Client(sim.path(1))
     first.close()
@@ -322,7 +322,7 @@ def test_a_free_client_is_told_of_in_every_reply(simulator):
     free.close()
 
 
-def test_the_watchdog_names_who_holds_the_clock(simulator):
+def test_the_watchdog_names_the_holder_of_the_clock(simulator):
     sim = simulator("--participants", 2, "--watchdog", 1)
     first, _second = Client(sim.path(0)), Client(sim.path(1), join=(2,))
     first.send_clock("WAIT")
@@ -567,7 +567,7 @@ def state(sim):
 
 
 @pytest.mark.fault
-def test_an_observer_is_told_who_holds_the_clock(simulator):
+def test_an_observer_is_told_the_holder_of_the_clock(simulator):
     sim = simulator("--participants", 2)
     assert state(sim) == "time stands: 0 of 2 participants have joined"
     first = Client(sim.path(0))

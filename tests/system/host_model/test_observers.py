@@ -72,7 +72,7 @@ def test_time_goes_on_for_a_read_while_the_client_holds_it_and_stands_again(one)
     assert 6_000_000 > passed > 1_000_000, "picoseconds: six reads, and nothing while nobody asked"
 
 
-def test_who_only_stays_connected_changes_no_time(simulator):
+def test_an_observer_that_only_stays_connected_changes_no_time(simulator):
     def run(watched):
         one = simulator("--cards", 1, "--participants", 1)
         client = Client(one.path(0))

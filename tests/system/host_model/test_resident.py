@@ -101,7 +101,9 @@ READ = message(REGION_READ, struct.pack("<QII", 0x100, 0, 65536))
 @pytest.mark.fault
 @pytest.mark.parametrize("flood", [WRITE, READ], ids=["writes", "reads"])
 @pytest.mark.parametrize("observes", [False, True], ids=["free client", "observer"])
-def test_who_floods_the_card_while_time_stands_waits_in_his_socket(simulator, flood, observes):
+def test_a_client_that_floods_the_card_while_time_stands_waits_in_its_socket(
+    simulator, flood, observes
+):
     one = simulator("--participants", 1, "--cards", 2)
     holder = Client(one.path(0))  # runs: time stands, but for an observer's reads
     other = (
@@ -133,7 +135,7 @@ def test_a_read_that_wants_no_reply_gets_none(simulator, observes):
 
 
 @pytest.mark.fault
-def test_who_holds_the_clock_and_floods_the_card_is_cut_off(simulator):
+def test_a_client_that_holds_the_clock_and_floods_the_card_is_cut_off(simulator):
     one = simulator("--participants", 1, "--cards", 1)
     client = Client(one.path(0))
     pour(client, WRITE)
@@ -146,7 +148,7 @@ def test_who_holds_the_clock_and_floods_the_card_is_cut_off(simulator):
 
 
 @pytest.mark.fault
-def test_who_never_takes_his_answers_is_cut_off(simulator):
+def test_a_client_that_never_takes_its_answers_is_cut_off(simulator):
     one = simulator("--participants", 1, "--cards", 1)
     client = Client(one.path(0), clock=False, join=())
     config = struct.pack("<HHIII", 1, REGION_READ, 32, 0, 0) + struct.pack("<QII", 0, 7, 4096)

@@ -14,6 +14,8 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
+from dibber_cli.profile import Profile
+
 PACKET_PAYLOAD = 4096  # bytes …
 PACKET_OVERHEAD = 48  # … and the bound's allowance for framing, header and CRCs
 MESSAGE_OVERHEAD = 40  # the same for a short packet: as many as ours takes, which is less
@@ -40,11 +42,11 @@ class Side:
     entries: tuple = ()
 
     @property
-    def length(self):
+    def length(self) -> int:
         return self.block * math.prod(count for count, _ in self.levels) * max(1, len(self.entries))
 
     @property
-    def list(self):
+    def list(self) -> "Side | None":
         """Place of the list itself, which is read on the host whose memory it names; None without a
         list.
         """
@@ -55,7 +57,7 @@ class Side:
         )
 
     @property
-    def header(self):
+    def header(self) -> int:
         """Bytes of a request's header: PCIe Base 3.0, 2.2.4.1."""
         return 16 if self.address >= 1 << 32 else 12
 
@@ -99,11 +101,11 @@ class Bound:
     engine: float
 
     @property
-    def value(self):
+    def value(self) -> float:
         return min(self.link, self.pcie_up, self.pcie_down, self.engine)
 
     @property
-    def name(self):
+    def name(self) -> str:
         return min(("link", "pcie_up", "pcie_down", "engine"), key=lambda n: getattr(self, n))
 
 
@@ -123,7 +125,7 @@ def _beats(profile, header, payload=0):
     return -(-(header + payload) * 8 // profile.data_width)
 
 
-def write_cost(profile, side):
+def write_cost(profile: Profile, side: Side) -> Cost:
     """Deposit: memory writes upstream."""
     up = cycles = 0
     for address, length in side.pieces():
@@ -227,7 +229,7 @@ def _mixtures(profile, one, other, write):
             )
 
 
-def bound(profile, source, target, both_ways=False):
+def bound(profile: Profile, source: Side, target: Side, both_ways: bool = False) -> Bound:
     """The bound of a transfer from `source` on one host to `target` on the other. With `both_ways`,
     both cards do the same, and it is the bound of each direction."""
     length = source.length
@@ -265,7 +267,7 @@ def bound(profile, source, target, both_ways=False):
     return max((limits(read) for read in ways), key=lambda b: b.value)
 
 
-def bound_of_writes(profile, target):
+def bound_of_writes(profile: Profile, target: Side) -> Bound:
     """The bound of a card that only writes, without a cable and a source."""
     cost = write_cost(profile, target)
     free = float("inf")
@@ -285,7 +287,7 @@ def _message_bytes(profile, length):
     return Side(length).header + length + profile.framing, length + MESSAGE_OVERHEAD
 
 
-def messages(profile, length):
+def messages(profile: Profile, length: int) -> tuple[float, str]:
     """(messages per second, name of the term) of distinct puts whose bytes the CPU writes into the
     card.
     """
@@ -293,7 +295,7 @@ def messages(profile, length):
     return min((profile.link_bytes / cable, "link"), (profile.pcie_bytes / pcie, "pcie_down"))
 
 
-def message_seconds(profile, length):
+def message_seconds(profile: Profile, length: int) -> float:
     """Seconds from the CPU's write to the bytes in the other host's memory, without any card."""
     pcie, cable = _message_bytes(profile, length)
     return (

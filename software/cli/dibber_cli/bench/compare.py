@@ -2,6 +2,9 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 from dibber_cli import output
 from dibber_cli.bench.units import unit_of
 
@@ -44,7 +47,7 @@ def _rows(name, before, after, tolerance):
         yield row
 
 
-def compare(before, after, tolerance=TOLERANCE):
+def compare(before: list[dict], after: list[dict], tolerance: float = TOLERANCE) -> dict[str, Any]:
     """The differences of two lists of results, as a dictionary. Results in only one list are not
     compared.
 
@@ -94,7 +97,7 @@ def _remarks(before, after):
                 yield f"{name}: {part} {version} and {other['versions'].get(part)}"
 
 
-def show(result, names):
+def show(result: dict[str, Any], names: Sequence[str]) -> None:
     """Print the result of compare(); `names` of the two."""
     rows = [
         (
@@ -119,7 +122,7 @@ def show(result, names):
     print(sentence(result))
 
 
-def sentence(result):
+def sentence(result: dict[str, Any]) -> str:
     """All in one."""
     counts = {
         verdict: sum(r["verdict"] == verdict for r in result["changes"])

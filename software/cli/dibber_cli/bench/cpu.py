@@ -13,8 +13,11 @@ kind to the CPU: the time to issue loads and stores overlaps with the time of me
 
 import numpy as np
 
+from dibber_cli.bench.pattern import Pattern
+from dibber_cli.profile import Profile
 
-def lines(pattern, line_bytes):
+
+def lines(pattern: Pattern, line_bytes: int) -> tuple[int, int]:
     """(near, far): lines of memory that one transfer of `pattern` touches."""
     begin = pattern.blocks()
     touched = np.zeros(pattern.extent // line_bytes + 2, dtype=np.int64)
@@ -25,7 +28,7 @@ def lines(pattern, line_bytes):
     return near, int(np.count_nonzero(touched)) - near
 
 
-def copy_ns(profile, source, target):
+def copy_ns(profile: Profile, source: Pattern, target: Pattern) -> float:
     """Nanoseconds to copy all transfers from Pattern `source` to Pattern `target`."""
     loads, far_loads = lines(source, profile.line)
     stores, far_stores = lines(target, profile.line)

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import math
+from collections.abc import Iterable, Sequence
 
 
 def _where(level, below, above):
@@ -13,7 +14,7 @@ def _where(level, below, above):
     return math.exp(math.log(x0) + (level - y0) / (y1 - y0) * (math.log(x1) - math.log(x0)))
 
 
-def half_size(curve):
+def half_size(curve: Sequence[tuple[float, float]]) -> float | None:
     """N½: the x at which a curve first reaches half of its own peak; None if it begins above that.
 
     curve : [(x, value), …], x rising. Between points: a straight line over log x.
@@ -24,9 +25,12 @@ def half_size(curve):
     for before, after in zip(curve, curve[1:]):
         if after[1] >= half:
             return _where(half, before, after)
+    return None
 
 
-def crossover(direct, packed):
+def crossover(
+    direct: Sequence[tuple[float, float]], packed: Sequence[tuple[float, float]]
+) -> float | None:
     """The x from which `direct` is at least as fast as `packed` up to the end: 0 if it always is,
     None if it is not at the end.
 
@@ -41,7 +45,7 @@ def crossover(direct, packed):
     return _where(0, ahead[last_behind], ahead[last_behind + 1])
 
 
-def percentile(values, percent):
+def percentile(values: Iterable[float], percent: float) -> float:
     """Percentile: the smallest of `values` that at least `percent` of them do not exceed (nearest
     rank)."""
     ordered = sorted(values)

@@ -4,6 +4,8 @@
 
 import importlib
 import json
+import pathlib
+import types
 
 from dibber_cli.bench import TESTS
 from dibber_cli.errors import CommandError
@@ -11,12 +13,12 @@ from dibber_cli.errors import CommandError
 KEYS = {"test", "profile", "seed", "points", "versions"}  # of the JSON that report.write() writes
 
 
-def module(test):
+def module(test: str) -> types.ModuleType:
     """The module of the benchmark of that name."""
     return importlib.import_module(f"dibber_cli.bench.{test}")
 
 
-def _read(path):
+def _read(path: pathlib.Path) -> dict | None:
     """The result in a file; None if it is other JSON."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
@@ -29,7 +31,7 @@ def _read(path):
     return value if is_one else None
 
 
-def load(path):
+def load(path: pathlib.Path) -> list[dict]:
     """The results in a folder, or the one in a file, in the order of TESTS and of profiles.
 
     Other files, and other JSON, are skipped. Raises CommandError if there is no result.

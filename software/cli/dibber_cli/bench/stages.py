@@ -10,7 +10,10 @@ the source per cycle.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
+
 from dibber.interface.description import HANDLER, MCP_STATE, SHARED, C
+from libdibber import Card
 
 # In the order of the data: on the card whose memory is read, then on the card whose memory is
 # written.
@@ -35,7 +38,7 @@ PROGRAM_BUSY = 0.6
 MODULO = 1 << 32  # of a counter
 
 
-def read(card):
+def read(card: Card) -> dict[str, int]:
     """Busy cycles so far of every stage and handler of a libdibber.Card, modulo 2³². Its 16 reads
     take simulated time.
     """
@@ -47,7 +50,7 @@ def read(card):
     return cycles
 
 
-def handler(card, name):
+def handler(card: Card, name: str) -> tuple[int, int]:
     """(calls, cycles) of a handler of the control program since it was started, modulo 2³²."""
     offset = (
         card.sram_bytes
@@ -59,12 +62,14 @@ def handler(card, name):
     return int.from_bytes(words[:4], "little"), int.from_bytes(words[4:], "little")
 
 
-def between(before, after):
+def between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
     """The counts between two read()s."""
     return {name: (after[name] - before[name]) % MODULO for name in after}
 
 
-def shares(sender, receiver, cycles):
+def shares(
+    sender: Mapping[str, int], receiver: Mapping[str, int], cycles: float
+) -> list[tuple[str, float]]:
     """[(name, share of `cycles` in which it was busy), …] in the order of the data.
 
     sender, receiver : between() of the card whose memory is read, and of the one whose memory is
@@ -76,7 +81,7 @@ def shares(sender, receiver, cycles):
     ]
 
 
-def program_share(sender, receiver, cycles):
+def program_share(sender: Mapping[str, int], receiver: Mapping[str, int], cycles: float) -> float:
     """The share of the time in which the busier of both control programs was in a handler.
 
     The time of a ping-pong is half of the counted time, so a program that was never idle would have

@@ -2,7 +2,9 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,10 @@ class Unit:
     form: str
     less: bool = False
 
-    def show(self, value):
+    def show(self, value: float) -> str:
         return format(value, self.form)
 
-    def better(self, before, after):
+    def better(self, before: float, after: float) -> float:
         """Percent by which `after` is better than `before`; negative: worse. It is of speed, so
         twice the time is -50. From 0 it is 100.
         """
@@ -41,5 +43,5 @@ UNITS = {
 }
 
 
-def unit_of(point):
+def unit_of(point: Mapping[str, Any]) -> Unit:
     return UNITS[point["unit"]]

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+import pathlib
 import tomllib
 
 from dibber_cli import paths
@@ -27,13 +28,13 @@ class Board:
     jedec: tuple = ()
 
     @property
-    def config(self):
+    def config(self) -> pathlib.Path:
         """OpenOCD's configuration."""
         return FOLDER / f"{self.name}.cfg"
 
-    def room(self, golden):
+    def room(self, golden: bool) -> tuple[int, int]:
         """(address, bytes) of the place of an image."""
-        if self.golden is None:
+        if self.golden is None or self.user is None:
             return 0, self.flash
         begin, other = (self.golden, self.user) if golden else (self.user, self.golden)
         # The last page of an ECP5's flash has the jump, and is erased with its sector.
@@ -46,18 +47,18 @@ PAGE = 256  # bytes, of every serial flash
 SECTOR = 256 * 1024  # bytes, of the S25FL256S: no other has larger ones
 
 
-def names():
+def names() -> list[str]:
     return sorted(_tables())
 
 
-def find(name):
+def find(name: str) -> Board:
     tables = _tables()
     if name not in tables:
         raise CommandError(f"there is no board '{name}'", f"there are: {', '.join(sorted(tables))}")
     return Board(name, **tables[name])
 
 
-def of(board, variant=None):
+def of(board: str, variant: str | None = None) -> Board:
     """The board of a file in boards/, with its variant if it has any. The speed grade makes no
     difference here.
     """

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli.errors import CommandError
-from dibber_cli.flash.board import PAGE
+from dibber_cli.flash.board import PAGE, Board
 
 # ECP5 ---------------------------------------------------------------------------------------------
 
@@ -14,14 +14,14 @@ JUMP = 0x7E
 READ_SLOWLY = 0x03  # a command that every flash knows
 
 
-def jump(address):
+def jump(address: int) -> bytes:
     """The page at the end of an ECP5's flash: a jump to that address."""
     page = b"\xff" * 16 + PREAMBLE + b"\xff" * 4 + bytes([CONTROL, *bytes(7)])
     page += bytes([JUMP, 0, 0, 0, READ_SLOWLY]) + address.to_bytes(3, "big") + b"\xff" * 18
     return page.ljust(PAGE, b"\xff")
 
 
-def jumps_to(page):
+def jumps_to(page: bytes) -> int | None:
     """The address in such a page, or None."""
     at = page.find(bytes([JUMP, 0, 0, 0, READ_SLOWLY]), page.find(PREAMBLE))
     return int.from_bytes(page[at + 5 : at + 8], "big") if PREAMBLE in page and at >= 0 else None
@@ -36,7 +36,7 @@ IPROG = 0b01111
 TYPE_1, WRITE = 0b001, 0b10
 
 
-def goes_on_at(content):
+def goes_on_at(content: bytes) -> int | None:
     """The address to which a bitstream of a 7-series part jumps (WBSTAR, then IPROG), or None."""
     at, address = content.find(SYNC) + len(SYNC), None
     if at < len(SYNC):
@@ -61,7 +61,7 @@ def goes_on_at(content):
 HEAD = bytes.fromhex("00090ff00ff00ff00ff0000001")
 
 
-def bits(content):
+def bits(content: bytes) -> bytes:
     """The bytes of a file for the FPGA's flash. An ECP5 takes a .bit file unchanged; for a 7-series
     part the head is left out.
     """
@@ -80,7 +80,7 @@ def bits(content):
 # What goes where ----------------------------------------------------------------------------------
 
 
-def plan(board, content, golden):
+def plan(board: Board, content: bytes, golden: bool) -> list[tuple[int, bytes | None]]:
     """[(address, bytes or None)] to write for an image; None stands for the image itself.
 
     Raises CommandError if the image does not fit, or is not of the kind for this place.
@@ -95,11 +95,11 @@ def plan(board, content, golden):
             f"{len(content)} bytes do not fit into the {room} at {address:#x}",
             "smaller: compressed, or the link alone (DESIGN=link)",
         )
-    parts = [(address, None)]
+    parts: list[tuple[int, bytes | None]] = [(address, None)]
     if board.family == "ecp5":
         if PREAMBLE not in content[:1024]:
             raise CommandError("this is no bitstream of an ECP5: it has no preamble")
-        if golden:
+        if golden and board.golden is not None:
             parts.append((board.flash - PAGE, jump(board.golden)))
     elif board.golden is not None:
         then = goes_on_at(content)

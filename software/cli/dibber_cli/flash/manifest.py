@@ -4,11 +4,14 @@
 
 import hashlib
 import json
+import pathlib
+from typing import Any
 
 from dibber_cli.errors import CommandError
+from dibber_cli.flash.board import Board
 
 
-def check_run(folder):
+def check_run(folder: pathlib.Path) -> None:
     """Raise CommandError if `folder` is a project of 'make bitstream' that was not run, and so has
     no bitstream yet.
     """
@@ -20,7 +23,7 @@ def check_run(folder):
         )
 
 
-def check(file, board):
+def check(file: pathlib.Path, board: Board | None) -> dict[str, Any]:
     """The manifest of a bitstream, as a dictionary. Raises CommandError if this bitstream must not
     go into that board.
 

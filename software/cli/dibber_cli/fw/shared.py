@@ -3,8 +3,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from dibber.interface.description import INTERFACE, MCP_STATE, SHARED, STRUCTS, C
+from libdibber import Card
 
 from dibber_cli.errors import CommandError
 
@@ -12,7 +15,7 @@ SCALARS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s64": "q"}
 LAYOUTS = {layout.name: layout for layout in STRUCTS}
 
 
-def decode(layout, data):
+def decode(layout: Any, data: bytes) -> dict[str, Any]:
     """A structure of the interface description as a dictionary; arrays are lists."""
     return {m.name: _member(m, data[m.offset : m.offset + m.size]) for m in layout.members}
 
@@ -29,7 +32,7 @@ def _member(member, data):
     return values if member.count > 1 else values[0]
 
 
-def has_stopped(state):
+def has_stopped(state: int) -> bool:
     """Whether a control program has stopped by itself. `state` as enum mcp_state."""
     return state in (MCP_STATE.TRAP, MCP_STATE.WATCHDOG, MCP_STATE.BUS_MASTER)
 
@@ -41,12 +44,12 @@ class Shared:
     sram_bytes : of that memory; the structure is at its end
     """
 
-    def __init__(self, read, sram_bytes):
+    def __init__(self, read: Callable[[int, int], bytes], sram_bytes: int) -> None:
         self._read = read
         self._place = sram_bytes - C.SHARED_FROM_END
 
     @classmethod
-    def of(cls, card):
+    def of(cls, card: Card) -> "Shared":
         """The structure of a card. Raises CommandError if no program has written it. A program that
         stopped early may not have written it.
         """
@@ -59,7 +62,7 @@ class Shared:
             )
         return shared
 
-    def is_known(self):
+    def is_known(self) -> bool:
         """Whether a program of this interface has begun. It may have ended long ago, because the
         memory outlives a reset of the card.
         """
@@ -68,10 +71,10 @@ class Shared:
             INTERFACE.hash,
         )
 
-    def member(self, name):
+    def member(self, name: str) -> Any:
         return _member(SHARED[name], self._bytes(SHARED[name].offset, SHARED[name].size))
 
-    def elements(self, name, first, count):
+    def elements(self, name: str, first: int, count: int) -> list:
         """Some elements of an array."""
         member = SHARED[name]
         size = member.size // member.count

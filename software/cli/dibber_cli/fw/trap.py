@@ -3,8 +3,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import signal
+from collections.abc import Mapping
+from typing import Any
 
 from dibber.interface.description import MCP_STATE
+from libdibber import Card
 
 from dibber_cli.fw.shared import Shared, has_stopped
 
@@ -36,19 +39,19 @@ WITH_VALUE = {
 }
 
 
-def cause_of(trap):
+def cause_of(trap: Mapping[str, int]) -> tuple[str, int]:
     """(words, signal) for struct mcp_trap as a dictionary."""
     return CAUSES.get(trap["cause"], (f"cause {trap['cause']:#x}", signal.SIGABRT))
 
 
-def read(shared):
+def read(shared: Shared) -> dict[str, Any] | None:
     """struct mcp_trap as a dictionary, or None: the program's start clears it."""
     trap = shared.member("trap")
     # In a trap handler mstatus.MPP is never 0 here, because there is only machine mode.
     return trap if trap["status"] else None
 
 
-def sentence(state, trap):
+def sentence(state: int, trap: Mapping[str, Any] | None) -> str:
     """State of a control program, as text. `state` as enum mcp_state."""
     if trap is not None:
         value = (
@@ -72,7 +75,7 @@ def sentence(state, trap):
     return f"running, its state is {MCP_STATE.name_of(state)}"
 
 
-def diagnose(card):
+def diagnose(card: Card) -> dict[str, Any]:
     """State, whether it has stopped by itself, trap and sentence of a card's control program as a
     dictionary.
 

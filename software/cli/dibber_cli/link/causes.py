@@ -6,6 +6,8 @@ the overflow is reported.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping, Sequence
+
 # (counter, its cause). `{n}` is the count, `{card}` the card that counted, `{other}` the card at
 # the other end.
 CAUSES = (
@@ -70,7 +72,7 @@ GAP = "packet_gap"
 DOUBLE = "packet_duplicate"
 
 
-def sentences(changes, metres=None):
+def sentences(changes: Sequence[Mapping[str, int]], metres: float | None = None) -> list[str]:
     """Sentences about a transfer between both cards, from their counters; [] if nothing was lost.
 
     changes : for each card a dictionary with the change of each counter

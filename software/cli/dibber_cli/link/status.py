@@ -2,7 +2,11 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
+from typing import Any
+
 from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
+from libdibber import Card
 
 # Advice for each reason.
 ADVICE = {
@@ -29,7 +33,7 @@ LINK_COUNTERS = [
 ]
 
 
-def fields(name, value):
+def fields(name: str, value: int) -> dict[str, int]:
     """The fields of a host register as a dictionary."""
     result, low = {}, 0
     for field in HOST[name].fields:
@@ -38,7 +42,7 @@ def fields(name, value):
     return result
 
 
-def read_state(card):
+def read_state(card: Card) -> dict[str, Any]:
     """LINK_STATUS as a dictionary."""
     status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
     return {
@@ -51,7 +55,7 @@ def read_state(card):
     }
 
 
-def read(card):
+def read(card: Card) -> dict[str, Any]:
     """State, reason, peer, slack and counters of a card's link, as a dictionary."""
     peer = card.read_register("LINK_PEER")
     counts = card.info()["counters"]
@@ -67,7 +71,7 @@ def read(card):
     }
 
 
-def sentence(link):
+def sentence(link: Mapping[str, Any]) -> str:
     """The state of a link in a sentence."""
     if link["absent"]:
         return ABSENT

@@ -1070,8 +1070,8 @@ struct dib_flash_info {
  * configured again. Any thread. Calls on the flash hold the card; erasing holds it for about a
  * second.
  *
- * Errors: ARGUMENT, NOT_FOUND (this card has no way to its flash), FLASH, LOST, PROTOCOL, SYSTEM,
- * CLOSED, FORKED.
+ * Errors: ARGUMENT, NOT_FOUND (this card has no access to its flash), FLASH, LOST, PROTOCOL,
+ * SYSTEM, CLOSED, FORKED.
  */
 int dib_flash_info(struct dib_card *card, struct dib_flash_info *info);
 
