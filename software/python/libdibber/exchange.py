@@ -26,6 +26,8 @@ import secrets
 import selectors
 import socket
 import time
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 from libdibber.exchange_where import (
     host_and_port,
@@ -76,23 +78,32 @@ class Exchange:
     where          : what the others give to connect(), at the one that listens
     """
 
-    def __init__(self, party, parties, timeout, endpoint):
+    def __init__(self, party: int, parties: int, timeout: float, endpoint: Any):
         if not 2 <= parties <= MOST_PARTIES or not 0 <= party < parties:
             raise ExchangeError(
                 "ARGUMENT", f"party {party} of {parties}: there are 2 … {MOST_PARTIES} parties"
             )
         self.party, self.parties, self.timeout = party, parties, timeout
-        self.where, self._endpoint = None, endpoint
-        self._links = {}  # party: Link; party 0 has one to each other, the others to party 0
-        self._values = {}  # (party, name): data
+        self.where, self._endpoint = "", endpoint
+        self._links: dict[
+            int, Link
+        ] = {}  # party: Link; party 0 has one to each other, the others to party 0
+        self._values: dict[tuple[int, str], bytes] = {}  # (party, name): data
         self._counts = [0] * parties  # values that each party published
         self._arrived = [0] * parties  # barriers that each party has come to; known to party 0
         self._released = 0  # barriers that are over
-        self._gone = {}  # party: why
+        self._gone: dict[int, str] = {}  # party: why
         self._closed = False
 
     @classmethod
-    def listen(cls, where, parties=2, token="", timeout=60, endpoint=None):
+    def listen(
+        cls,
+        where: str,
+        parties: int = 2,
+        token: str = "",
+        timeout: float = 60,
+        endpoint: Any = None,
+    ) -> "Exchange":
         """Be party 0, and wait until all others have connected.
 
         where : "PORT", "HOST:PORT", "[IPv6]:PORT", or "file:PATH", a rendezvous file that is made,
@@ -124,7 +135,15 @@ class Exchange:
         return self
 
     @classmethod
-    def connect(cls, where, party=1, parties=2, token="", timeout=60, endpoint=None):
+    def connect(
+        cls,
+        where: str,
+        party: int = 1,
+        parties: int = 2,
+        token: str = "",
+        timeout: float = 60,
+        endpoint: Any = None,
+    ) -> "Exchange":
         """Be a party from 1 on: connect to the one that listens, as soon as it does.
 
         where : "HOST:PORT", "[IPv6]:PORT", or "file:PATH", which listen() makes
@@ -145,7 +164,7 @@ class Exchange:
             raise
         return self
 
-    def close(self):
+    def close(self) -> None:
         """Send what is still to be sent, and leave. The others can use what was published."""
         if self._closed:
             return
@@ -155,17 +174,18 @@ class Exchange:
         for link in self._links.values():
             link.connection.close()
 
-    def __enter__(self):
+    def __enter__(self) -> "Exchange":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # Beginning ------------------------------------------------------------------------------------
 
-    def _gather(self, listeners, token):
+    def _gather(self, listeners: list[socket.socket], token: bytes) -> None:
         """Party 0: accept the others. Whatever else connects is turned away, and counted."""
-        greetings, refused, last = {}, 0, ""  # Link: when it must have sent its HELLO
+        greetings: dict[Link, float] = {}  # until when each must have sent its HELLO
+        refused, last = 0, ""
         end = time.monotonic() + self.timeout
         with selectors.DefaultSelector() as selector:
             for listener in listeners:
@@ -205,7 +225,7 @@ class Exchange:
             for link in greetings:
                 link.connection.close()
 
-    def _judge(self, link, hello, token):
+    def _judge(self, link: Link, hello: bytes | None, token: bytes) -> str:
         """Take a connection as a party, or say why not."""
         magic, version, party, parties, theirs = HELLO.unpack(hello) if hello else (0,) * 4 + (b"",)
         if magic != MAGIC:
@@ -227,13 +247,14 @@ class Exchange:
             self._links[party] = link
         return why
 
-    def _reach(self, where, path, token):
+    def _reach(self, where: str, path: str | None, token: str) -> None:
         """Other parties: connect to party 0, again and again until it listens."""
         end = time.monotonic() + self.timeout
         why = f"there is no {path}" if path else "not tried"
         while True:
             found = read_rendezvous(path) if path else (token, [where])
-            for place in found[1] if found else ():
+            word, places = found or (token, [])
+            for place in places:
                 left = max(end - time.monotonic(), 0.01)
                 try:
                     connection = socket.create_connection(
@@ -244,7 +265,7 @@ class Exchange:
                     continue
                 link = Link(connection, 0)
                 link.unsent += HELLO.pack(
-                    MAGIC, VERSION, self.party, self.parties, padded_token(token or found[0])
+                    MAGIC, VERSION, self.party, self.parties, padded_token(token or word)
                 )
                 self._greet(link, place, end)
                 self._links[0] = link
@@ -255,7 +276,7 @@ class Exchange:
                 )
             time.sleep(min(RETRY_SECONDS, max(end - time.monotonic(), 0)))
 
-    def _greet(self, link, place, end):
+    def _greet(self, link: Link, place: str, end: float) -> None:
         """Have party 0 take this party."""
         try:
             until = min(end, time.monotonic() + GREETING_SECONDS)
@@ -284,10 +305,10 @@ class Exchange:
 
     # Messages -------------------------------------------------------------------------------------
 
-    def _outside_clock(self):
+    def _outside_clock(self) -> contextlib.AbstractContextManager[Any]:
         return self._endpoint.outside_clock() if self._endpoint else contextlib.nullcontext()
 
-    def _wait(self, done, what, timeout=None):
+    def _wait(self, done: Callable[[], bool], what: str, timeout: float | None = None) -> None:
         """Handle messages until done() is true. Raises ExchangeError: TIMEOUT, with `what`."""
         if self._closed:
             raise ExchangeError("CLOSED", "the exchange was closed")
@@ -302,7 +323,7 @@ class Exchange:
                 raise ExchangeError("TIMEOUT", f"{what} after {timeout:g} s")
             sleep_on([l for l in self._links.values() if not l.lost], left)
 
-    def _handle(self):
+    def _handle(self) -> None:
         """Move bytes on all links, and handle what came whole."""
         for party, link in self._links.items():
             if party in self._gone:
@@ -317,18 +338,18 @@ class Exchange:
                 link.connection.close()
                 self._lose(party, link.lost)
 
-    def _lose(self, party, why):
+    def _lose(self, party: int, why: str) -> None:
         self._gone.setdefault(party, why)
         if self.party == 0:
             self._pass_on(party, GONE, "", why.encode()[:256])
 
-    def _pass_on(self, party, kind, name, data):
+    def _pass_on(self, party: int, kind: int, name: str, data: bytes) -> None:
         """Party 0: send what came from a party to all others."""
         for other, link in self._links.items():
             if other != party and other not in self._gone:
                 link.send(kind, party, name, data)
 
-    def _take(self, sender, kind, party, name, data):
+    def _take(self, sender: int, kind: int, party: int, name: str, data: bytes) -> None:
         """A message that came over the link to `sender`, about `party`."""
         if party >= self.parties or (self.party == 0 and party != sender):
             raise ExchangeError("PROTOCOL", f"party {sender} spoke for party {party}")
@@ -348,13 +369,13 @@ class Exchange:
         else:
             raise ExchangeError("PROTOCOL", f"party {sender} sent a message of kind {kind}")
 
-    def _keep(self, party, name, data):
+    def _keep(self, party: int, name: str, data: bytes) -> None:
         if self._counts[party] == ENTRIES or (party, name) in self._values:
             raise ExchangeError("PROTOCOL", f"party {party} published too much, or {name!r} twice")
         self._counts[party] += 1
         self._values[party, name] = data
 
-    def _release(self):
+    def _release(self) -> None:
         """Party 0: end the barrier that all have come to."""
         while min(self._arrived) > self._released:
             self._released += 1
@@ -364,7 +385,7 @@ class Exchange:
 
     # Calls ----------------------------------------------------------------------------------------
 
-    def publish(self, name, data):
+    def publish(self, name: str, data: bytes) -> None:
         """Give a value to all parties. It does not wait.
 
         name : at most 63 bytes of UTF-8, once for each party
@@ -388,7 +409,7 @@ class Exchange:
             if party not in self._gone:
                 link.send(PUBLISH, self.party, name, data)
 
-    def look_up(self, party, name, timeout=None):
+    def look_up(self, party: int, name: str, timeout: float | None = None) -> bytes:
         """The bytes that a party has published, as soon as they are here.
 
         Raises ExchangeError: TIMEOUT, or LOST when that party left without it. With an endpoint it
@@ -397,7 +418,7 @@ class Exchange:
         if not 0 <= party < self.parties:
             raise ExchangeError("ARGUMENT", f"party {party} of {self.parties}")
 
-        def done():
+        def done() -> bool:
             return (party, name) in self._values or self._lost((party,))
 
         if self._endpoint and not self.has(party, name):
@@ -411,20 +432,20 @@ class Exchange:
             self._raise_lost((party,), f"it did not publish {name!r}")
         return self._values[party, name]
 
-    def has(self, party, name):
+    def has(self, party: int, name: str) -> bool:
         """Whether look_up() would not wait: the value is here, or can no longer come."""
         if self._closed:
             raise ExchangeError("CLOSED", "the exchange was closed")
         self._handle()
         return (party, name) in self._values or self._lost((party,))
 
-    def fileno(self):
+    def fileno(self) -> int:
         """A descriptor for select(2): readable when has() may have changed. Of two parties only."""
         if self.parties != 2:
             raise ExchangeError("ARGUMENT", f"{self.parties} parties have no single descriptor")
         return self._links[1 - self.party].connection.fileno()
 
-    def barrier(self, timeout=None):
+    def barrier(self, timeout: float | None = None) -> None:
         """Wait until all parties have come here."""
         if self._closed:
             raise ExchangeError("CLOSED", "the exchange was closed")
@@ -436,7 +457,7 @@ class Exchange:
             self._links[0].send(ARRIVED, self.party)
         everybody = range(self.parties)
 
-        def done():
+        def done() -> bool:
             return self._released >= number or self._lost(everybody)
 
         with self._outside_clock():
@@ -444,10 +465,10 @@ class Exchange:
         if self._released < number:
             self._raise_lost(everybody, f"it did not come to barrier {number}")
 
-    def _lost(self, parties):
+    def _lost(self, parties: Iterable[int]) -> bool:
         """Whether one of these is gone, or, with party 0, the way to all of them."""
         return (self.party != 0 and 0 in self._gone) or any(p in self._gone for p in parties)
 
-    def _raise_lost(self, parties, what):
+    def _raise_lost(self, parties: Iterable[int], what: str) -> NoReturn:
         party = next((p for p in parties if p in self._gone), 0)
         raise ExchangeError("LOST", f"party {party} has left ({self._gone[party]}): {what}")

@@ -10,7 +10,7 @@ import socket
 from libdibber.exchange_wire import ExchangeError
 
 
-def host_and_port(where, listens):
+def host_and_port(where: str, listens: bool) -> tuple[str, int]:
     """("host", port) of "HOST:PORT", "[IPv6]:PORT", or, to listen, "PORT" and ":PORT"."""
     host, _, port = where.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
@@ -23,9 +23,9 @@ def host_and_port(where, listens):
     return host, int(port)
 
 
-def open_listeners(host, port):
+def open_listeners(host: str, port: int) -> tuple[list[socket.socket], int]:
     """Sockets that listen at all addresses of `host`, with the same port; "": of this machine."""
-    listeners = []
+    listeners: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -55,16 +55,16 @@ def open_listeners(host, port):
     return listeners, port
 
 
-def addresses(port):
+def addresses(port: int) -> list[str]:
     """All addresses of this machine, a line each, the most likely first: for a rendezvous file."""
     hosts = {socket.gethostname(), "127.0.0.1"}
     with contextlib.suppress(OSError):
-        hosts |= {a[4][0] for a in socket.getaddrinfo(socket.gethostname(), port)}
-    hosts = sorted(hosts, key=lambda host: host.startswith("127."))
-    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
+        hosts |= {str(a[4][0]) for a in socket.getaddrinfo(socket.gethostname(), port)}
+    ordered = sorted(hosts, key=lambda host: host.startswith("127."))
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in ordered]
 
 
-def write_rendezvous(path, port, token):
+def write_rendezvous(path: str, port: int, token: str) -> None:
     """Make the file, readable by this user alone: token, then addresses. It appears whole."""
     partial = f"{path}.{os.getpid()}"
     text = "\n".join((token, *addresses(port), ""))
@@ -77,7 +77,7 @@ def write_rendezvous(path, port, token):
         raise ExchangeError("ARGUMENT", f"{path} cannot be made: {error.strerror}") from None
 
 
-def read_rendezvous(path):
+def read_rendezvous(path: str) -> tuple[str, list[str]] | None:
     """(token, addresses) of the file; None when it is not there yet."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

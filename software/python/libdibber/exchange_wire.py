@@ -5,6 +5,7 @@
 import selectors
 import socket
 import struct
+from collections.abc import Iterable
 
 MAGIC = 0x58424944  # "DIBX", read as a little-endian word
 VERSION = 1
@@ -32,7 +33,7 @@ class ExchangeError(Exception):
            exchange was closed
     """
 
-    def __init__(self, name, text):
+    def __init__(self, name: str, text: str):
         super().__init__(text)
         self.name = name
 
@@ -40,20 +41,21 @@ class ExchangeError(Exception):
 class Link:
     """A connection with its bytes on both ways, none of which ever blocks.
 
-    party : number of the other end
+    party : number of the other end; -1 until it is known
     name  : its address, in messages
     lost  : why it is gone, or None
     """
 
-    def __init__(self, connection, party=None):
+    def __init__(self, connection: socket.socket, party: int = -1):
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.connection, self.party, self.lost = connection, party, None
+        self.connection, self.party = connection, party
+        self.lost: str | None = None
         self.name = ""
         self.received, self.unsent = bytearray(), bytearray()
 
-    def move(self):
+    def move(self) -> None:
         """Send and receive what goes without waiting."""
         try:
             while self.unsent:
@@ -73,7 +75,7 @@ class Link:
         except OSError as error:
             self.lost = self.lost or error.strerror
 
-    def take(self, size):
+    def take(self, size: int) -> bytes | None:
         """The first `size` bytes that came, or None when there are fewer."""
         if len(self.received) < size:
             return None
@@ -81,7 +83,7 @@ class Link:
         del self.received[:size]
         return taken
 
-    def frame(self):
+    def frame(self) -> tuple[int, int, str, bytes] | None:
         """The next whole message: (kind, party, name, data), or None. Raises ExchangeError."""
         if len(self.received) < FRAME.size:
             return None
@@ -94,20 +96,20 @@ class Link:
         name = whole[FRAME.size : FRAME.size + name_bytes].decode(errors="replace")
         return kind, party, name, whole[FRAME.size + name_bytes :]
 
-    def send(self, kind, party, name="", data=b""):
+    def send(self, kind: int, party: int, name: str = "", data: bytes = b"") -> None:
         encoded = name.encode()
         self.unsent += FRAME.pack(kind, party, len(encoded), len(data)) + encoded + data
         self.move()
 
 
-def padded_token(text):
+def padded_token(text: str) -> bytes:
     encoded = text.encode()
     if len(encoded) > TOKEN_BYTES or b"\0" in encoded:
         raise ExchangeError("ARGUMENT", f"a token has at most {TOKEN_BYTES} bytes, none of them 0")
     return encoded.ljust(TOKEN_BYTES, b"\0")
 
 
-def sleep_on(links, seconds):
+def sleep_on(links: Iterable[Link], seconds: float) -> None:
     """Sleep until a link can receive, or send what waits, for at most so many seconds."""
     with selectors.DefaultSelector() as selector:
         for link in links:
