@@ -46,15 +46,21 @@ def cell(text):
     return " ".join(str(text).replace("|", "/").split()) or "–"
 
 
+def in_figures(row):
+    """Value and unit, with no more digits than a measurement has."""
+    value = row["value"]
+    return f"{value:.7g} {row['unit']}" if isinstance(value, float) else f"{value} {row['unit']}"
+
+
 def cells(row, at):
     """The cells of one measured row. `at`: its commit, if the row has none."""
     command = row["command"].replace(f"{ROOT}/", "")
     if row["value"] is None:
         value, verdict = "–", f"not measured: {row.get('reason', '')[:120]}"
     elif row["target"] == NO_GOAL:
-        value, verdict = f"{row['value']} {row['unit']}", "–"
+        value, verdict = in_figures(row), "–"
     else:
-        value, verdict = f"{row['value']} {row['unit']}", "met" if row["pass"] else "**missed**"
+        value, verdict = in_figures(row), "met" if row["pass"] else "**missed**"
     name = row["id"] + (f"-{row['profile']}" if needs_profile(row) else "")
     return [
         f"`{name}`",
@@ -77,9 +83,12 @@ def kept_covers(name, kept):
 
 
 def merged(kept, measured, at):
-    """The page's rows; measured ones replace the kept ones."""
+    """The page's rows, with those that were measured in place of the kept ones.
+
+    A row with an empty target is a detail of another figure. It has no place on the page.
+    """
     result = dict(kept)
-    for row in measured:
+    for row in (row for row in measured if row["target"]):
         new = cells(row, at)
         name = new[0].strip("`")
         if row["value"] is None and kept_covers(row["id"], kept):

@@ -57,6 +57,14 @@ def test_a_figure_without_a_goal_is_neither_met_nor_missed(written):
     assert row[2:4] == ["none: for comparison", "–"]
 
 
+def test_a_detail_of_another_figure_is_not_on_the_page(written):
+    assert list(written([measured("detail", target="")])[0]) == ["a", "soak-x-runs"]
+
+
+def test_a_value_has_no_digits_that_were_not_measured(written):
+    assert written([measured(value=1.0000000004688672)])[0]["a"][1] == "1 MB/s"
+
+
 def test_a_row_of_another_profile_says_so_in_its_name(written):
     assert "b-gen1x1" in written([measured("b", profile="gen1x1")])[0]
 

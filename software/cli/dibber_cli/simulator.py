@@ -67,9 +67,11 @@ def launch(arguments, log, shown, outlives_us=False):
     )
     try:
         _wait_ready(process, log, shown)
-    except KeyboardInterrupt:
-        process.terminate()
-        process.wait()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            process.terminate()
+            process.wait()
+        process.stdout.close()
         raise
     return process
 
@@ -214,6 +216,7 @@ def start(profile, *, participants, seed, options=()):
             folder.path / "log",
             outlives_us=True,
         )
+        process.stdout.close()
         folder.write("pid", f"{process.pid}\n".encode())
         folder.write("profile", f"{profile.name}\n".encode())
     return process.pid

@@ -414,6 +414,14 @@ def test_what_cannot_be_a_message_closes_the_connection(one, size):
     Client(one.path(0)).read(0, 4)
 
 
+def test_a_client_that_a_test_leaves_behind_closes_its_socket(one):
+    client = Client(one.path(0))
+    left_open = client.socket
+    del client
+    assert left_open.fileno() == -1
+    Client(one.path(0)).read(0, 4)
+
+
 def test_version_must_come_first_and_be_ours(one):
     for message in [
         struct.pack("<HHIII", 1, GET_INFO, 16, 0, 0),
