@@ -1,6 +1,4 @@
-"""Those who look at a card that a client drives: what they may do, and that it costs the client
-time and nothing else.
-"""
+"""Observers of a card that a client drives: their rights, and their only cost, which is time."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
