@@ -30,7 +30,7 @@ class LinkTester(LiteXModule):
     no packets.
 
     The registers have the addresses and meanings of a card's, from address 0 of the UART bridge on.
-    Registers of absent parts read 0. It is built in minutes; a card takes about an hour.
+    Registers of absent parts read 0. It is built in minutes; a card takes some 50.
 
     Parameters
     ----------

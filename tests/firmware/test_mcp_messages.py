@@ -504,7 +504,7 @@ def test_replies_wait_for_room_on_their_flow_and_then_for_slots_of_the_outbox(ca
     assert len(card.express) == 40 and len({m.slot for m in card.express}) == C.SLOTS
 
 
-# What nobody asked for ----------------------------------------------------------------------------
+# Unexpected messages ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [0, MESSAGE.GET_FAILED, MESSAGE.ATOMIC_REPLY, 7, 255])

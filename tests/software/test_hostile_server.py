@@ -25,8 +25,8 @@ def message(ident, command, flags, payload=b"", size=None, error=0):
     [
         (message(0, VERSION, REPLY, size=3), "PROTOCOL", "impossible size"),
         (message(0, VERSION, REPLY, size=0x7FFFFFFF), "PROTOCOL", "impossible size"),
-        (message(77, VERSION, REPLY, b"\0\0\1\0"), "PROTOCOL", "nobody asked"),
-        (message(0, REGION_READ, REPLY, b"\0\0\1\0"), "PROTOCOL", "nobody asked"),
+        (message(77, VERSION, REPLY, b"\0\0\1\0"), "PROTOCOL", "answer to no request"),
+        (message(0, REGION_READ, REPLY, b"\0\0\1\0"), "PROTOCOL", "answer to no request"),
         (message(0, VERSION, 7), "PROTOCOL", "neither request nor reply"),
         (message(0, VERSION, REPLY, b"\0"), "PROTOCOL", "too short"),
         (message(0, VERSION, REPLY, b"\5\0\1\0"), "PROTOCOL", "vfio-user 5.1"),

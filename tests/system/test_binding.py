@@ -1,4 +1,4 @@
-"""The Python binding with two simulated cards: memory that nobody keeps, and Ctrl-C."""
+"""The Python binding with two simulated cards: memory without references, and Ctrl-C."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,5 +1,5 @@
-"""Two cards, of which one loses Bus Master Enable in the middle of transfers, for a short time, for
-long, or with its process.
+"""Two cards. One loses Bus Master Enable in the middle of transfers: for a short time, for a long
+time, or with its process.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

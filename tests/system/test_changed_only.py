@@ -63,7 +63,7 @@ def move_jtag(path, seed):
 
 
 def begin_again(side, over):
-    """The card loses its power, and its host loads the control program anew."""
+    """The card loses its power, and its host loads the control program again."""
     side.unregister("source")
     side.endpoint.close()
     side.card.close()

@@ -60,7 +60,7 @@ def test_a_card_that_is_up_is_flashed_and_a_run_that_is_killed_leaves_the_golden
         env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )
     with libdibber.Card(uri, observe=True) as card:
-        # Beside it: what is there of the second page.
+        # Beside it: the present part of the second page.
         while card.flash_read(256, 4) == b"\xff" * 4 and program.poll() is None:
             time.sleep(0.01)
         program.send_signal(signal.SIGKILL)

@@ -87,7 +87,7 @@ def test_a_broken_program_is_diagnosed_and_the_card_comes_back(
     found, took = spoil(uri, word, begin)
     assert found["state"] == state and words in found["sentence"] and took < LIMIT
 
-    # Not reset for those who only look, the card says itself what has become of its program.
+    # The card is not reset for observers, so it reports itself what happened to its program.
     code, out, _ = dibber("fw", "trace", uri)
     assert "BOOT" in out and "OPEN" in out and "endpoint 1" in out
     assert code == 1 and words in out.splitlines()[-1]

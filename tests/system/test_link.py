@@ -331,7 +331,7 @@ def test_training_again_in_a_transfer_loses_nothing():
 @pytest.mark.parametrize("name", ["gen2x4", "gen2x1"])
 @pytest.mark.parametrize("kind, reason", [("unplugged", "NO_SIGNAL"), ("foreign", "SILENCE")])
 def test_a_dead_cable_is_known_within_100_microseconds(name, kind, reason, figure):
-    """Without signal, and with somebody's symbols that are none of ours: the heartbeat."""
+    """Without signal, and with foreign symbols: the heartbeat."""
     begin = 1500
     with cable("--fault", f"{kind}:{begin}:1e6", name=name) as ends:
 

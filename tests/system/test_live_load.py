@@ -223,7 +223,7 @@ def one_of_each(side, node, key):
 
 
 def spoil_and_load(side, seed):
-    """Other words in all of the program's memory, of which the image is loaded anew then."""
+    """Other words in all of the program's memory; then the image is loaded again."""
     side.card.write_firmware(0, random.Random(seed).randbytes(side.card.sram_bytes))
     side.card.load_firmware(paths.FIRMWARE)
 
@@ -276,9 +276,7 @@ def cpu_of(process):
 
 
 def test_from_source_to_a_program_that_runs_takes_seconds(tmp_path, figure):
-    """Of CPU, by make, command and simulator together: of wall time it is no more where nobody else
-    wants the processor.
-    """
+    """CPU time of make, command and simulator. On an idle machine, wall time is no longer."""
     with (
         Simulator(profile.load("gen2x4"), participants=1) as simulator,
         libdibber.Card(simulator.uris[0]) as card,

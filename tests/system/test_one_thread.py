@@ -1,4 +1,4 @@
-"""Both cards in one thread of one process, as in a notebook; and notices that nobody can take."""
+"""Both cards in one thread of one process, as in a notebook; and notices without a receiver."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

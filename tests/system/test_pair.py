@@ -478,7 +478,7 @@ def test_who_sleeps_on_a_descriptor_is_woken_when_the_simulator_is_killed():
         card.load_firmware(paths.FIRMWARE)
         endpoint = card.endpoint(1)
         fd = endpoint.event_fd()
-        library().dib_clock_leave(endpoint._handle)  # for good: nobody is left to come back to
+        library().dib_clock_leave(endpoint._handle)  # for good: there is no clock to come back to
         assert not select.select([fd], [], [], 0.5)[0]
         simulator.process.kill()
         for _ in range(3):

@@ -80,8 +80,8 @@ def test_a_get_is_answered_without_the_other_control_program_unless_its_host_for
 
     assert taken(PLAIN, 100, 5000, 8) == [100, 0]
     assert taken(PLAIN & ~GET, 30, 5000, 8)[0] == 0
-    # What was armed in vain is armed later, when the flow has been at rest so often. A get that
-    # comes before that is seen is the program's.
+    # After useless arming, the flow is armed later, when it has been at rest more often. The
+    # program executes a get that comes before that.
     assert taken(PLAIN, 100, 8, 1, rest=30_000)[0] >= 100 - 64
     assert taken(PLAIN, 100, 8, 8) == [100, 0]
 

@@ -25,8 +25,8 @@ def total(side):
 
 
 def adds(side, key, count, many=4):
-    """Add 1 so many times to the other card's counter, `many` under way: the values before, and
-    what did not end with OK.
+    """Add 1 repeatedly to the other card's counter, with `many` under way: the old values, and the
+    operations that did not end with OK.
     """
     node, asked, values, wrong = 1 - side.card.info()["node"], 0, [], []
     while len(values) + len(wrong) < count:

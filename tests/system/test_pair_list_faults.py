@@ -69,7 +69,7 @@ OTHERS = {
 
 
 def seen(operation, side, status):
-    """What card 0 hears of it; of a message, what both hear."""
+    """The status at card 0; for a message, the statuses at both cards."""
     if status is None:
         return OTHERS[operation, side]
     here, there = status, f"REMOTE_{status}"

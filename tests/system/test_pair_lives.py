@@ -121,9 +121,8 @@ def endings_of(side, keys, present):
     [("closed", []), ("power", ["--reset-takes-power"]), ("killed", []), ("reloaded", [])],
 )
 def test_a_key_of_a_former_life_reaches_nothing(how, options, tmp_path):
-    """The next life has all the regions that the card has room for, twice. Nothing was sent before:
-    a flow that was in use
-    starts anew first, which is another test's affair."""
+    """After the restart, all regions of the card are registered, twice. Nothing was sent before,
+    because a used flow first starts again, which another test covers."""
     with Pair(options=options) as pair:
         former = pair.first(begin)
         given = set(former.values())

@@ -97,7 +97,7 @@ def send_until_told(side):
 
 
 def vanish(side):
-    """The memory goes, and nobody says so."""
+    """The memory is unmapped without a message."""
     side.other.close()
     side.mailboxes.pop().close()
 

@@ -376,7 +376,7 @@ def test_a_page_that_is_not_there_has_its_status(pair, gaps, what):
 
 
 def test_a_message_into_a_page_that_is_not_there(pair, gaps):
-    """Each end hears on which side it was, and the next message is whole."""
+    """Each end gets the side of the fault, and the next message is whole."""
     memories = Memories(pair, "gap", "gap")
     source = gaps[0].walk(160, 0)
     for target, there, here in [

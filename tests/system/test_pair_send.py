@@ -1,5 +1,5 @@
-"""SEND and RECEIVE between two cards: whoever comes first waits, and the bytes go straight to where
-they belong.
+"""SEND and RECEIVE between two cards: the first of them waits, and the bytes go directly to their
+place.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

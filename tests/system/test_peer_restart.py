@@ -1,5 +1,5 @@
-"""A peer that begins anew: what is sent to it next is quick and right, and what was under way ends
-by name.
+"""A peer that restarts: later transfers to it are fast and right, and those under way end with a
+named status.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -118,7 +118,7 @@ KINDS = ("inline", "put", "get", "atomic", "send", "receive")
 
 @pytest.fixture(params=AGAIN)
 def restart(request, tmp_path):
-    """A pair, and the call by which its card 1 begins anew; returns the new key."""
+    """A pair, and the call that restarts its card 1; the call returns the new key."""
     with Pair(options=["--reset-takes-power"] * (request.param == "without power")) as pair:
 
         def again():
@@ -151,8 +151,8 @@ def test_the_first_transfer_of_each_kind_to_the_new_life_ends_well_within_100_us
 
 
 def test_requests_that_the_former_life_had_taken_end_with_peer_restarted(restart):
-    """Nothing else is sent to it: a receive waits, for nobody has sent; then the new life is used
-    as if nothing had been.
+    """Nothing else is sent to it: a receive waits, because there is no send. Then the restarted
+    card is used normally.
     """
     pair, again = restart
     keys = [pair.first(offer, 1), pair.second(offer, 2)]

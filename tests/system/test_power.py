@@ -24,9 +24,8 @@ def begin(side):
 
 
 def transfers(side, key, count, value):
-    """Puts on both lanes, each to a place of its own: their statuses. A get would need what the
-    peer sends of its own accord,
-    whose flows start anew after 40 ms."""
+    """Puts on both lanes, each to a place of its own: their statuses. A get would need packets from
+    the peer, whose flows start again after 40 ms."""
     own = side.regions["memory"]
     found = []
     for n in range(count):
@@ -45,8 +44,8 @@ def test_nothing_is_taken_for_what_the_former_life_sent(pair, tmp_path, before, 
     key = pair.second(begin)
     assert pair.first(transfers, key, before, 10) == {"OK"}
     for life in range(1, 4):
-        # Somebody who watches has the simulator look at each turn for who comes, which is long
-        # otherwise.
+        # With an observer, the simulator looks for new clients at each turn, which otherwise takes
+        # long.
         with libdibber.Card(pair.simulator.uris[1], observe=True):
             pair.together((open_again, tmp_path / "over"), (stay, tmp_path / "over"))
         pair.first(begin)

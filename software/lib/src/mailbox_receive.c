@@ -164,7 +164,7 @@ int dib_mailbox_receive(struct dib_mailbox *m, void *data, uint32_t room,
 
 /* If all connected peers were given up and nothing is left to be reported, no news can come: return
  * the error of one of them. */
-static int nobody_is_left(const struct dib_mailbox *m, unsigned int news)
+static int no_peer_is_left(const struct dib_mailbox *m, unsigned int news)
 {
 	const struct dib_peer *lost = NULL;
 
@@ -199,7 +199,7 @@ int dib_mailbox_wait(struct dib_mailbox *m, unsigned int news, uint64_t timeout_
 		if ((news & DIB_MAILBOX_MESSAGE && has_message(m)) ||
 		    (news & DIB_MAILBOX_ROOM && dib_mailbox_has_room(m)))
 			return 1;
-		if ((rc = nobody_is_left(m, news)))
+		if ((rc = no_peer_is_left(m, news)))
 			return rc;
 		rc = dib_mailbox_ask(m, &pause);
 		if (rc)

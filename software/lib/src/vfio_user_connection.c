@@ -123,7 +123,7 @@ static int hand_over(struct vfio_user *v, const struct vfio_user_header *header,
 	pthread_mutex_unlock(&v->lock);
 	if (!w)
 		return dib_vfio_lose(v, DIB_ERR_PROTOCOL,
-				     "the simulator answered what nobody asked");
+				     "the simulator sent an answer to no request");
 	return 0;
 }
 

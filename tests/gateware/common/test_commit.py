@@ -16,7 +16,7 @@ DEPTH = 8
 
 @pytest.mark.parametrize("takes", [0.05, 0.5, 1.0])
 def test_what_was_committed_comes_out_once_and_in_order(seed, takes):
-    """At 0.05 the FIFO is full most of the time: the place of the waiting line is written anew."""
+    """At 0.05 the FIFO is mostly full, so the place of the waiting line is written again."""
     random = Random(seed)
     dut = CommitFIFO(16, DEPTH)
     open_entries, waiting, came, filled = [], deque(), [], 0

@@ -88,8 +88,8 @@ class Master:
     Parameters
     ----------
     bus    : wishbone.Interface
-    stalls : random.Random, shared by nobody
-    most   : cycles that the longest pause takes
+    stalls : random.Random, not shared
+    most   : cycles of the longest pause
     """
 
     def __init__(self, bus, stalls, most=3):

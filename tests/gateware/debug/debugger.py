@@ -38,7 +38,7 @@ def run(*command, **options):
 
 
 def build():
-    """The path of the bench program, built anew only when its Verilog changed."""
+    """The path of the bench program, which is built again only when its Verilog changed."""
     BUILD.mkdir(parents=True, exist_ok=True)
     old = (BUILD / "bench.v").read_text() if (BUILD / "bench.v").exists() else ""
     run(sys.executable, HERE / "processor.py", BUILD)

@@ -1,5 +1,5 @@
-"""The finder of single pages: what each asks for is what the tables say, whoever else asks, and
-whatever host memory does.
+"""The finder of single pages: each requester gets the address in the tables, with any other
+requesters and any host memory.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -21,7 +21,7 @@ PORTS = 3
 
 
 class Bench:
-    """A finder with host memory and `PORTS` who ask; `host` as of HostRead."""
+    """A finder with host memory and `PORTS` requesters; `host` as in HostRead."""
 
     def __init__(self, tables, data_width=64, seed=1, **host):
         self.dut = dut = shared(
@@ -151,7 +151,7 @@ def test_a_table_that_cannot_be_read_is_a_fault_and_read_again_by_the_next(kind)
     def play():
         assert (yield from bench.ask(0, paged(region, 0)))[1]
         bad[0] = False
-        # A tag in quarantine is nobody's matter.
+        # A tag in quarantine belongs to no requester.
         yield from bench.check(1, paged(region, 4096))
         yield from bench.check(0, paged(region, 0))
 

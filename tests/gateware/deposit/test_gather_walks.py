@@ -84,7 +84,7 @@ def test_a_pick_a_cycle():
 
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_a_bad_walk_is_read_as_far_as_it_is_good(data_width):
-    """An error piece closes the read before it; what was read is void all the same."""
+    """An error piece closes the read before it; its data are still void."""
     transfers = [[(0, 8), (16, 8), (32, 8), None], [(64, 8), (76, 4)]]
     got, host = run(transfers, data_width)
     assert [status for _, status in got] == [STATUS.BOUNDS, STATUS.OK]

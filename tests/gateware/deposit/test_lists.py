@@ -228,7 +228,7 @@ def test_an_answer_to_nobody_is_counted_and_absorbed():
 @pytest.mark.parametrize("taken", [1, 5, 8, 70])
 @pytest.mark.parametrize("data_width", [64, 128])
 def test_what_is_dropped_ends_soon_and_the_next_list_is_whole(taken, data_width, seed):
-    """Of a list of a million entries some are taken, then nobody wants the rest."""
+    """Some entries of a list of a million are taken; the rest is not wanted."""
     bench = Bench(
         [
             dict(address=2**33 + 40, more=10**6, origin=1),

@@ -272,8 +272,8 @@ REFUSED = [
 
 
 def test_what_is_not_granted_is_refused():
-    """Nothing is written, the reason is told, no notice comes, and each next packet is judged
-    anew.
+    """Nothing is written, the reason is reported, no notice comes, and each next packet is checked
+    again.
     """
     packets, expected = [], []
     for n, (fields, reason) in enumerate(REFUSED):
@@ -440,8 +440,8 @@ def test_an_answer_lands_where_its_get_said_and_nowhere_else():
     ],
 )
 def test_one_refused_packet_of_an_answer_spoils_the_rest_and_no_other(wrong, reason):
-    """Its last packet too, though that begins a new round of PSNs; and nobody spoils another node's
-    answer.
+    """Its last packet too, although that begins a new round of PSNs. No packet spoils the answer of
+    another node.
     """
     flags = PACKET_FLAG.RESPONSE
     last = flags | PACKET_FLAG.LAST | PACKET_FLAG.NOTICE

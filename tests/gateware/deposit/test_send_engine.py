@@ -360,9 +360,9 @@ def test_cycles_from_job_to_first_read(data_width, bound):
 
 
 class Glance:
-    """The slot port of an engine whose slot was there for `FastCommands`, who reads it in a random
-    order of his own but for its first
-    line. `reads`: lines that the engine asked for itself."""
+    """The slot port of an engine. `FastCommands` reads the slot too, in a random order except for
+    its first line. `reads`: lines that the engine itself requested.
+    """
 
     def __init__(self, bench, width, endpoint, slot, busy=1.0):
         self.bench, self.send, self.width = bench, bench.dut.send, width

@@ -1,5 +1,5 @@
-"""The arbiter of writes: none is split, the first sink goes first, marks go back to whom they
-belong.
+"""The arbiter of writes: it splits no write, the first sink goes first, and marks go back to their
+sinks.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

@@ -31,9 +31,7 @@ ARRIVAL = (
 
 
 class Queue:
-    """What a queue of the host is to whoever writes it; `open` and `entry` in the order in which
-    they happen.
-    """
+    """A host queue as its writer sees it; `open` and `entry` in the order in which they happen."""
 
     def __init__(self):
         self.entries = 0

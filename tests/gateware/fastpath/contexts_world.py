@@ -437,7 +437,7 @@ class World:
         return ask
 
     def job_ended(self):
-        """Its end was the fast path's, or the program's, as it must be."""
+        """It was ended correctly by the fast path, or by the program."""
         put, tag = self.jobs.popleft()
         good = put is not None and self.bad is not put
         flow = put and self.flows[put.flow]

@@ -1,5 +1,5 @@
-"""The fast path's flows: each put that is taken ends once, by its entry or by a pop, in order; so
-does what is none.
+"""The fast path's flows: each taken put ends once, by its entry or by a pop, in order. So does each
+other operation.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause

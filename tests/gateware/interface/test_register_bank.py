@@ -63,8 +63,8 @@ def test_what_is_kept_is_kept_by_bytes_and_only_what_can_be_read_is_answered(dat
     run_simulation(dut, bench())
 
 
-# What nobody writes, what is kept as registers too, and a register of which only memory has all
-# bits.
+# A register without a writer, registers that are also kept in flip-flops, and one whose bits are
+# all only in memory.
 READ_BACK = bank(
     "bank",
     "",

@@ -53,7 +53,9 @@ class Line(Module):
 
 
 def on_the_line(change, cycles, nonce=0):
-    """State and reason after so many cycles, with `change()` applied to the bits of each word."""
+    """State and reason after this number of cycles, with `change()` applied to the bits of each
+    word.
+    """
     line, seen = Line(), []
 
     def drive():
@@ -90,7 +92,7 @@ def test_a_bit_error_rate_of_1e_3_is_not_taken_for_a_wrong_rate(seed):
 
 def test_a_loopback_is_known_by_its_own_nonce():
     assert on_the_line(lambda: 0, 200, nonce=0x1234) == (LINK_STATE.ALIGN, LINK_REASON.LOOPBACK)
-    # Without a nonce nobody can tell.
+    # Without a nonce the link cannot tell.
     assert on_the_line(lambda: 0, 200) == (LINK_STATE.UP, LINK_REASON.NONE)
 
 

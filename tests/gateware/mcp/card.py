@@ -57,8 +57,8 @@ def simulator():
 
 
 def verilog(data_width):
-    """The folder in which the simulator's build has the Verilog of a card; written anew only when
-    the gateware changed.
+    """The folder of a card's Verilog in the simulator's build; written again only when the gateware
+    changed.
     """
     steps = simulator()
     folder = steps.BUILD / f"card{data_width}"
@@ -69,8 +69,8 @@ def verilog(data_width):
 
 
 def verilated(folder, top, listing, bench, optimise="-O0", included=()):
-    """The path of a program of Verilator's C++ for a design and of a bench; built anew only when
-    these, or what is included, changed.
+    """The path of a program from Verilator's C++ for a design and from a bench. It is built again
+    only when these, or their includes, changed.
     """
     program = folder / "obj" / f"V{top}"
     inputs = [listing, bench, *listing.parent.glob("*.v"), *included]

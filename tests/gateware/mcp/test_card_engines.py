@@ -185,8 +185,8 @@ def test_an_atomic_from_the_outbox_is_executed_in_the_inbox_and_its_reply_lies_t
 
 
 def test_an_answer_to_a_get_lands_where_it_is_expected_and_nowhere_else(card, probe):
-    """The get's command travels as a message; its context is slot 5 of the endpoint, then one that
-    nobody expects.
+    """The get's command travels as a message; its context is slot 5 of the endpoint, then one
+    without an expected answer.
     """
     s = Card(probe)
     get = command((1, 8, 0, (), ()), (2, 0x20, 0, (), ()), 16, node=0)
@@ -259,7 +259,7 @@ def test_a_halt_frees_the_slots_of_the_inbox_that_the_program_held(card, probe):
     s.wait(3000)
     s.get("EVENTS")
     s.set("FLOW_RESET", bits("FLOW_RESET", flow=EXPRESS, incarnation=1))
-    # The target began anew and was not asked since: it refuses the packet. After that the source
+    # The target restarted and was not asked since, so it refuses the packet. After that the source
     # asks before it sends.
     s.express(0, 0x76, slot=0, endpoint=C.OUTBOX, message=1)
     s.set("FLOW_RESET", bits("FLOW_RESET", flow=EXPRESS, incarnation=1))

@@ -18,7 +18,7 @@ from compiled import run_simulation
 def test_every_read_shows_the_pulses_of_all_cycles_before_it(data_width, words, first, seed):
     random = Random(seed)
     lanes = data_width // 32
-    # The second word is nobody's.
+    # The second word has no counter.
     pulses = {first + word: Signal(name=f"pulse{word}") for word in range(words) if word != 1}
     dut = Counters(pulses, data_width)
     # Some count always, some seldom; those that always do come round many times.

@@ -140,7 +140,7 @@ class Design:
         return [*lines, f"        if F[{unit}]:", f"            F[{unit}] = 0"]
 
     def _marked(self, duid, flag, pad):
-        """Lines that mark those who read a signal, but for the unit that assigns it."""
+        """Lines that mark the readers of a signal, except for the unit that assigns it."""
         flags = [f"F[{n}]" for n in self.marks.get(duid, ()) if n not in flag]
         return [f"{pad}{' = '.join(flags)} = 1"] if flags else []
 
@@ -231,7 +231,5 @@ def run_simulation(*args, **kwargs):
 
 @functools.lru_cache(maxsize=6)
 def shared(design, *args, **kwargs):
-    """design(*args, **kwargs), the same one for all who ask for it: nobody may add statements to
-    it.
-    """
+    """design(*args, **kwargs), the same one for all callers. No caller may add statements to it."""
     return design(*args, **kwargs)

@@ -280,7 +280,7 @@ class UnrulyHost:
                 and not read.failed
                 and self.judge.reason(read, c) == ""
             ):
-                return []  # it is a good completion of another read, and nobody could tell
+                return []  # it is a good completion of another read, and cannot be recognized
             read.touched.add(c.fault)
         if c.fault:
             self.hits[c.fault] += 1

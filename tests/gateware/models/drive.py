@@ -21,7 +21,7 @@ def drive(record, **values):
 
 
 def growing(items):
-    """Items of a list that others append to, as they come; None while there is none."""
+    """Items of a list to which others append, as they come; None while there is none."""
     n = 0
     while True:
         if n < len(items):

@@ -102,8 +102,7 @@ class Flash:
 class Pins:
     """A Flash at its pins, mode 0: a bit is taken where the clock rises, and driven where it falls.
     A transfer is made when it is
-    deselected, but for what comes back, which must be known before: so reading commands are made
-    byte by byte."""
+    deselected. The answer must be known before, so reading commands are made byte by byte."""
 
     def __init__(self, flash):
         self.flash, self.bits, self.sent, self.byte, self.clk, self.miso, self.answer = (

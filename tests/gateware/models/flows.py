@@ -20,8 +20,8 @@ def numbers_of(gate):
 
 
 def sure(table, number=0):
-    """Have each flow of a FlowTable be sure of what it counts on from `number`: nobody has to
-    answer for its target.
+    """Make each flow of a FlowTable sure, with its count at `number`. Then no answer of its target
+    is needed.
     """
     for lane in range(C.LANES):
         numbers_of(getattr(table, f"gate{lane}")).init = [1 << 8 | number] * C.NODES

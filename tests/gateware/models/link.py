@@ -76,9 +76,9 @@ END_WORD, END_BAD_WORD = control(K_END, 0, 0, 0), control(K_END_BAD, 0, 0, 0)
 
 
 def meaning(word, channels=4):
-    """What a word is: (kind, value), where kind is "wrong" for what is none of ours. The value of a
-    START has its
-    prefix words in bits 6:4."""
+    """Decode a word: (kind, value), where kind is "wrong" for an unknown word. The value of a START
+    has its prefix words in bits 6:4.
+    """
     (data, k), second, both = word[:2], word[0] >> 8 & 0xFF, word[0] >> 8 & 0xFFFF
     if len(word) > 2 and word[2]:
         return "wrong", None

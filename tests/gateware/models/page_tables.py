@@ -10,11 +10,11 @@ def paged(region, offset, bits=64):
 
 
 class Tables:
-    """Page tables of a few regions at random places; what they say, byte by byte and by address.
+    """Page tables of a few regions at random places; their content, byte by byte and by address.
 
-    missing : share of the pages that are not there
+    missing : share of absent pages
     shifts  : log2 of the pages' bytes, one chosen for each region
-    bits    : of addresses: a page that has more is none
+    bits    : of addresses: a page with more bits is absent
     """
 
     def __init__(

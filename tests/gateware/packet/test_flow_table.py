@@ -358,7 +358,7 @@ def test_a_reset_meets_an_acknowledgement_in_any_cycle(cycle, own):
             yield dut.acks.valid.eq(0)
         assert (yield dut.shown[one]) == (0xFFFF if own else 0)
         assert (yield dut.shown[two]) == 0xFFFF
-        # The gate knows the same: PSN 0 was acknowledged, or is to be sent anew.
+        # The gate has the same state: PSN 0 was acknowledged, or must be sent again.
         assert (yield from send(dut, one, 0, int(own))) == (0 if own else 1)
 
     run_simulation(dut, [process(), watch()])
@@ -385,7 +385,7 @@ def test_what_was_sent_before_a_reset_cannot_be_acknowledged_after_it():
     "ack, missed", [(ack, missed) for ack in (3, 5) for missed in (0, 1, 2, -1)]
 )
 def test_an_acknowledgement_that_tells_of_other_refusals_makes_its_flow_deaf(flags, ack, missed):
-    """2 refusals were heard of, up to PSN 3. A REFUSED one that is new may tell of one more."""
+    """2 refusals came, up to PSN 3. A new REFUSED may bring one more."""
     dut, flow = new(), number(LANE.EXPRESS, 4)
     other = number(LANE.BULK, 4)
     refused = flags == PACKET_FLAG.REFUSED
@@ -717,9 +717,7 @@ LANES = pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
 
 
 def gone(dut, flow, psn, number):
-    """The target says that it does not hold the flow of this packet: what the program hears
-    of it.
-    """
+    """The target says that it does not hold the flow of this packet: the report to the program."""
     heard = []
     lane, node = divmod(flow, C.NODES)
     flags = PACKET_FLAG.REFUSED | (PACKET_FLAG.EXPRESS if lane == LANE.EXPRESS else 0)

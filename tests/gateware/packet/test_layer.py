@@ -369,7 +369,7 @@ def test_packets_of_both_lanes_arrive_once_and_in_order_and_are_acknowledged(dat
 
 
 def test_a_source_asks_once_for_each_flow_and_nothing_is_sent_again(seed):
-    """Behind its target's answer all goes as it does where nobody has to ask."""
+    """After its target's answer, all packets go as without a question."""
     random = Random(seed)
     packets = some_packets(random, 4)
     pair = Pair(64, random, is_sure=False)

@@ -600,8 +600,8 @@ def test_only_the_first_packet_of_a_newer_incarnation_starts_a_flow(seed):
 @pytest.mark.fault
 @pytest.mark.parametrize("lane", (LANE.EXPRESS, LANE.BULK))
 def test_no_flow_starts_before_its_source_has_asked_and_each_packet_is_told_of(lane, seed):
-    """A first packet may have been executed by a former life of the target: it is none of this
-    life's.
+    """The target may have executed a first packet before its restart, so the packet does not belong
+    to the time after it.
     """
     random, packets = Random(seed), []
     about = EXPRESS if lane == LANE.EXPRESS else 0

@@ -1,4 +1,4 @@
-"""Simulated time: who holds it, what moves it, and that it repeats whatever the machine does."""
+"""Simulated time: its holders, its steps, and its repeatability on any machine."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 

@@ -1,6 +1,4 @@
-"""Those who look at a card that a client drives: what they may do, and that it costs the client
-time and nothing else.
-"""
+"""Observers of a card that a client drives: their rights, and their only cost, which is time."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -69,7 +67,7 @@ def test_time_goes_on_for_a_read_while_the_client_holds_it_and_stands_again(one)
     time.sleep(0.05)
     client.read(0, 4)
     passed = client.clock("NOW").now - before
-    assert 6_000_000 > passed > 1_000_000, "picoseconds: six reads, and nothing while nobody asked"
+    assert 6_000_000 > passed > 1_000_000, "picoseconds: six reads, and nothing between reads"
 
 
 def test_an_observer_that_only_stays_connected_changes_no_time(simulator):
