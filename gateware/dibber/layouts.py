@@ -29,8 +29,10 @@ def write_layout(data_width):
 def read_layout():
     """A memory read: 1 to the maximum read request, in bytes, not crossing 4 KiB. It becomes one
     TLP.
+
+    `tag_phase` tells this use of the tag from the one before (`Tags`). It does not leave the card.
     """
-    return EndpointDescription([("address", 64), ("length", 13), ("tag", 8)])
+    return EndpointDescription([("address", 64), ("length", 13), ("tag", 8), ("tag_phase", 1)])
 
 def completion_layout(data_width):
     """A completion for one of our reads, as lines (PCIe Base 3.0, 2.2.9).
@@ -42,10 +44,12 @@ def completion_layout(data_width):
     failed : only with a status other than 0. The completion checker refused what the host sent, so
              the read ends here. The host may send more for this tag: the reader keeps the tag in
              quarantine (`Tags.fail`).
+    tag_phase : that of the read which the completion was checked against
     """
     return EndpointDescription(
         [("dat", data_width)],
-        [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13), ("failed", 1)])
+        [("tag", 8), ("status", 3), ("lower", 7), ("count", 13), ("bytes", 13), ("failed", 1),
+         ("tag_phase", 1)])
 
 FLAW_LENGTH, FLAW_STATUS, FLAW_POISON, FLAW_BITS = 1, 2, 3, 2
 

@@ -167,6 +167,7 @@ class AtomicUnit(LiteXModule):
             answered.eq(answer.valid & answer.last),
             mine.eq(answered & tags.live),
             tags.answered.eq(answer.tag),
+            tags.answered_phase.eq(answer.tag_phase),
             tags.release.eq(answered & ~answer.failed),
             tags.fail.eq(answered & answer.failed),
             reads.last.eq(1),
@@ -275,6 +276,7 @@ class AtomicUnit(LiteXModule):
         fsm.act("TAG",
             tags.source.ready.eq(1),
             NextValue(reads.tag, tags.source.tag),
+            NextValue(reads.tag_phase, tags.source.phase),
             If(tags.source.valid,
                 NextState("READ")
             ).Elif(tags.exhausted,

@@ -96,7 +96,8 @@ class PageFinder(LiteXModule):
             final.eq(ends_read(self.completions)),
             *[
                 getattr(answer, n).eq(getattr(self.completions, n))
-                for n in ("last", "dat", "tag", "status", "count", "bytes", "failed")],
+                for n in (
+                    "last", "dat", "tag", "tag_phase", "status", "count", "bytes", "failed")],
         ]
 
         # Turn -------------------------------------------------------------------------------------
@@ -195,10 +196,12 @@ class PageFinder(LiteXModule):
             requests.source.connect(reads),
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
+            requests.sink.tag_phase.eq(pool.source.phase),
             requests.sink.length.eq(LINE),
             requests.sink.address.eq(line_address(table.dat_r[shift_bits:] + line, address_bits)),
             self.completions.ready.eq(1),
             pool.answered.eq(answer.tag),
+            pool.answered_phase.eq(answer.tag_phase),
             # At most one read is live; all others have timed out.
             is_live.eq(answer.valid & pool.live),
             pool.release.eq(final & ~answer.failed),

@@ -153,6 +153,7 @@ class Gather(LiteXModule):
                 reads.address.eq(pick.address),
                 reads.length.eq(pick.span),
                 reads.tag.eq(tag.tag),
+                reads.tag_phase.eq(tag.phase),
                 write_unit.eq(write_unit + pick.units),
                 slot_in.eq(slot_in + 1),
             ),
@@ -195,6 +196,7 @@ class Gather(LiteXModule):
             start.eq(found_end - outstanding),
             line.eq(Mux(first_beat, start[bits:], next_line)),
             self.tags.answered.eq(beat.tag),
+            self.tags.answered_phase.eq(beat.tag_phase),
             self.tags.release.eq(final & ~beat.failed),
             self.tags.fail.eq(final & beat.failed),
         ]
@@ -202,7 +204,7 @@ class Gather(LiteXModule):
             beat.valid.eq(completions.valid),
             final.eq(ends_read(completions)),
             *[getattr(beat, n).eq(getattr(completions, n)) for n in (
-                "last", "dat", "tag", "status", "count", "bytes", "failed")],
+                "last", "dat", "tag", "tag_phase", "status", "count", "bytes", "failed")],
             If(beat.valid,
                 first_beat.eq(beat.last),
                 next_line.eq(line + 1),

@@ -261,6 +261,7 @@ class ListReader(LiteXModule):
             requests.sink.valid.eq(issue),
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
+            requests.sink.tag_phase.eq(pool.source.phase),
             requests.sink.address.eq(
                 Cat(address[:SHIFT_LEAST], Mux(is_paged_list, page, address[SHIFT_LEAST:]))),
             requests.sink.length.eq(Cat(Constant(0, ENTRY), length)),
@@ -280,7 +281,8 @@ class ListReader(LiteXModule):
             last_completion.eq(ends_read(self.completions)),
             *[
                 getattr(answer, n).eq(getattr(self.completions, n))
-                for n in ("last", "dat", "tag", "status", "count", "bytes", "failed")],
+                for n in (
+                    "last", "dat", "tag", "tag_phase", "status", "count", "bytes", "failed")],
         ]
         width  = data_width//8
         beats  = LINE//width
@@ -305,6 +307,7 @@ class ListReader(LiteXModule):
         self.comb += [
             self.completions.ready.eq(1),
             pool.answered.eq(answer.tag),
+            pool.answered_phase.eq(answer.tag_phase),
             of_answer.adr.eq(answer.tag),
             of_expired.adr.eq(pool.expire_tag),
             pool.release.eq(last_completion & ~answer.failed),

@@ -273,6 +273,7 @@ class Translator(LiteXModule):
             requests.sink.valid.eq(taken & misses & ~line_used & pool.source.valid),
             requests.sink.last.eq(1),
             requests.sink.tag.eq(pool.source.tag),
+            requests.sink.tag_phase.eq(pool.source.phase),
             requests.sink.length.eq(LINE),
             requests.sink.address.eq(line_address(table_.dat_r + asked.line, address_bits)),
             pool.source.ready.eq(requests.sink.valid & requests.sink.ready),
@@ -310,7 +311,8 @@ class Translator(LiteXModule):
             final.eq(ends_read(answer)),
             *[
                 getattr(beat, n).eq(getattr(answer, n))
-                for n in ("last", "dat", "tag", "status", "count", "bytes", "failed")],
+                for n in (
+                    "last", "dat", "tag", "tag_phase", "status", "count", "bytes", "failed")],
         ]
         owners = Memory(index_bits + 1, max(tags, 2))  # line and phase of a tag
         own, of_answer, of_expired = (
@@ -333,6 +335,7 @@ class Translator(LiteXModule):
             own.we.eq(pool.source.ready),
             answer.ready.eq(1),
             pool.answered.eq(beat.tag),
+            pool.answered_phase.eq(beat.tag_phase),
             of_answer.adr.eq(beat.tag),
             of_expired.adr.eq(pool.expire_tag),
             pool.release.eq(final & ~beat.failed),

@@ -24,6 +24,11 @@ class Tags(LiteXModule):
     No tag is given out in the first `timeout` cycles after a reset, so that answers to reads from
     before the reset find no reader.
 
+    Each use of a tag has the other *phase* than the use before. The phase goes with the request to
+    `CompletionChecker`, which returns it with each completion. A request may wait in buffers after
+    its tag was taken. Until it is sent, the checker still knows the former read of this tag, which
+    was abandoned. A completion of that read has the former phase here, so it is unknown.
+
     Parameters
     ----------
     tags       : 1 to 256, a power of two
@@ -34,10 +39,12 @@ class Tags(LiteXModule):
     Attributes
     ----------
     extended : Signal(), in    tags from `base` on may be used (PCIe: extended tag field enabled)
-    source   : Endpoint([("tag", 8)]), out    next free tag; its age starts when it is taken
+    source   : Endpoint([("tag", 8), ("phase", 1)]), out    next free tag, and the phase of its
+               next use; its age starts when it is taken
     answered : Signal(8), in   the tag of a completion
-    known    : Signal(), out   `answered` is in flight or in quarantine
-    live     : Signal(), out   `answered` is in flight
+    answered_phase : Signal(), in   the phase that came with it
+    known    : Signal(), out   `answered` is in flight or in quarantine, and this use has this phase
+    live     : Signal(), out   `answered` is known and in flight
     release  : Signal(), in    the completion is the last of its read: `answered`, if known, is free
                again. No tag expires in this cycle
     fail     : Signal(), in    the read has failed, but the host may still send for it: `answered`,
@@ -54,8 +61,9 @@ class Tags(LiteXModule):
     """
     def __init__(self, tags, timeout, quarantine, base=UNEXTENDED):
         self.extended   = Signal()
-        self.source     = source = stream.Endpoint([("tag", 8)])
+        self.source     = source = stream.Endpoint([("tag", 8), ("phase", 1)])
         self.answered   = Signal(8)
+        self.answered_phase = Signal()
         self.known      = Signal()
         self.live       = Signal()
         self.release    = Signal()
@@ -86,8 +94,24 @@ class Tags(LiteXModule):
         is_expired      = Array(expired[i] for i in range(tags))
         in_use          = lambda tag: is_busy[tag] & ~(tag_returns & (returned_tag == tag))
         failing         = Signal()   # the scanned tag goes into quarantine now
+
+        # Phase of each tag's present use. It is written before it is read: only the phases of busy
+        # tags count.
+        phases            = Memory(1, max(tags, 2), name="tag_phases")
+        phase_write       = phases.get_port(write_capable=True)
+        phase_of_answered = phases.get_port(async_read=True)
+        phase_of_returned = phases.get_port(async_read=True)
+        self.specials += phases, phase_write, phase_of_answered, phase_of_returned
         self.comb += [
-            self.known.eq(in_use(self.answered) & (self.answered < tags)),
+            phase_write.adr.eq(source.tag),
+            phase_write.dat_w.eq(source.phase),
+            phase_write.we.eq(source.valid & source.ready),
+            phase_of_answered.adr.eq(self.answered),
+            phase_of_returned.adr.eq(returned_tag),
+        ]
+        self.comb += [
+            self.known.eq(in_use(self.answered) & (self.answered < tags) &
+                (self.answered_phase == phase_of_answered.dat_r)),
             self.live.eq(self.known & ~is_expired[self.answered]),
         ]
         self.sync += [
@@ -116,7 +140,7 @@ class Tags(LiteXModule):
         groups = [(0, low)] + ([(low, tags - low)] if tags > low else [])
         fifos  = []
         for first, count in groups:
-            fifo  = stream.SyncFIFO([("tag", 8)], max(count, 2))
+            fifo  = stream.SyncFIFO([("tag", 8), ("phase", 1)], max(count, 2))
             fill  = Signal(max=count + 1)
             fresh = Signal()
             self.submodules += fifo
@@ -126,6 +150,7 @@ class Tags(LiteXModule):
                 fresh.eq(settled & (fill != count) & ~tag_returns),
                 fifo.sink.valid.eq((tag_returns & of_group) | fresh),
                 fifo.sink.tag.eq(Mux(tag_returns, returned_tag, first + fill)),
+                fifo.sink.phase.eq(tag_returns & ~phase_of_returned.dat_r),
             ]
             self.sync += If(fresh, fill.eq(fill + 1))
         if len(fifos) == 2:

@@ -30,10 +30,10 @@ class CompletionChecker(LiteXModule):
     """Check the host's completions, between the host and all readers; pass on those that are
     correct.
 
-    For each tag it keeps the number of bytes that its read still owes, and the address of the next
-    one. A completion with data passes if its requester ID, byte count, lower address and length
-    agree with these. A completion with an error status ends its read, whatever its count and
-    address are, because hosts differ there.
+    For each tag it keeps the number of bytes that its read still owes, the address of the next one,
+    and the read's `tag_phase`. A completion with data passes if its requester ID, byte count, lower
+    address and length agree with these. A completion with an error status ends its read, whatever
+    its count and address are, because hosts differ there.
 
     Every other completion is dropped, and the reader gets one beat with an error status and
     `failed` instead: its read has failed, and it keeps the tag in quarantine. Later completions of
@@ -46,6 +46,10 @@ class CompletionChecker(LiteXModule):
     this completion alone, PCIe Base 3.0, 2.2.9). The requester ID is compared with the one at the
     time of the read, because software may change the card's bus number. Attributes and traffic
     class are ignored: a host may set ID-based ordering in completions on its own (2.2.6.4).
+
+    A reader may have taken a tag anew while its request has not come here yet. The completions of
+    the tag are checked against the former read until then. They carry that read's `tag_phase`, so
+    the reader's `Tags` does not know them.
 
     Parameters
     ----------
@@ -95,7 +99,7 @@ class CompletionChecker(LiteXModule):
         # RAM has one write port. The progress is valid for the present read if both have the same
         # phase.
         depth    = max(tags, 2)
-        asked    = Memory(13 + 7 + 2, depth, name="completion_asked")
+        asked    = Memory(13 + 7 + 3, depth, name="completion_asked")
         progress = Memory(13 + 7 + 2, depth, name="completion_progress")
         phases   = Memory(1, depth, name="completion_phases")
         ask, asked_of       = asked.get_port(write_capable=True), asked.get_port(async_read=True)
@@ -115,7 +119,9 @@ class CompletionChecker(LiteXModule):
             ask.dat_w.eq(
                 Mux(
                     wiping, 0,
-                    Cat(reads.length, reads.address[:7], epoch ^ change, ~phase_of.dat_r))),
+                    Cat(
+                        reads.length, reads.address[:7], epoch ^ change, reads.tag_phase,
+                        ~phase_of.dat_r))),
         ]
 
         # Look-up ----------------------------------------------------------------------------------
@@ -128,6 +134,7 @@ class CompletionChecker(LiteXModule):
         next_address = Signal(7)        # lower address of the next byte
         failed       = Signal()
         phase        = Signal()
+        tag_phase    = Signal()
         older        = Signal()         # the read was sent before the last change of the ID
         renewed      = Signal()         # a new read was sent with this tag during the look-up
         aligned      = Signal()         # the completion ends at a multiple of BOUNDARY
@@ -135,6 +142,7 @@ class CompletionChecker(LiteXModule):
 
         asked_length, asked_lower = Signal(13), Signal(7)
         asked_epoch, asked_phase  = Signal(), Signal()
+        asked_tag_phase           = Signal()
         noted_owed, noted_next    = Signal(13), Signal(7)
         noted_failed, noted_phase = Signal(), Signal()
         owed_then, next_then, failed_then = Signal(13), Signal(7), Signal()  # after `line`
@@ -145,7 +153,8 @@ class CompletionChecker(LiteXModule):
         self.comb += [
             asked_of.adr.eq(sink.tag),
             progress_of.adr.eq(sink.tag),
-            Cat(asked_length, asked_lower, asked_epoch, asked_phase).eq(asked_of.dat_r),
+            Cat(asked_length, asked_lower, asked_epoch, asked_tag_phase, asked_phase).eq(
+                asked_of.dat_r),
             Cat(noted_owed, noted_next, noted_failed, noted_phase).eq(progress_of.dat_r),
             tag_valid.eq(sink.tag < tags if tags < 256 else 1),
             is_new_read.eq(asked_phase != noted_phase),
@@ -172,6 +181,7 @@ class CompletionChecker(LiteXModule):
             ),
             If(~tag_valid | wiping, owed.eq(0)),
             phase.eq(asked_phase),
+            tag_phase.eq(asked_tag_phase),
             older.eq(asked_epoch ^ epoch ^ change),
             renewed.eq(sent & (reads.tag == sink.tag)),
             aligned.eq((sink.lower + sink.bytes)[:log2_int(BOUNDARY)] == 0),
@@ -227,6 +237,9 @@ class CompletionChecker(LiteXModule):
 
         passing   = Signal()   # the completion's first line has passed
         owed_held = Signal(13)
+        # A new read may be sent with this tag while the lines of a completion pass. All lines of a
+        # completion have the phase of its first line.
+        tag_phase_held = Signal()
         passes    = Signal()
         closes    = Signal()   # a failed read owes nothing more
         self.comb += [
@@ -241,11 +254,13 @@ class CompletionChecker(LiteXModule):
             source.status.eq(Mux(fails | closes, tlp.STATUS_UNSUPPORTED, line.status)),
             source.count.eq(Mux(first, owed, owed_held)),
             source.failed.eq(fails),
+            source.tag_phase.eq(Mux(first, tag_phase, tag_phase_held)),
         ]
         self.sync += [
             If(head,
                 passing.eq(passes),
-                owed_held.eq(owed)
+                owed_held.eq(owed),
+                tag_phase_held.eq(tag_phase)
             )
         ]
 

@@ -63,6 +63,8 @@ class Window(Harness):
         end   = Signal(7)
         shown = Signal()     # the source's line is of this tag
         first = Signal(reset=1)
+        use   = Signal()     # `tag_phase` of the read that was sent last
+        begun = Signal()     # `tag_phase` of the completion's first line
         # bytes, by the lines of its completion before this one, those below its first byte included
         given = Signal(14)
         good  = Signal()
@@ -75,8 +77,10 @@ class Window(Harness):
             If(source.valid,
                 first.eq(source.last),
                 given.eq(Mux(source.last, 0, given + 8)),
+                If(first, begun.eq(source.tag_phase)),
             ),
             If(sent,
+                use.eq(reads.tag_phase),
                 owed.eq(reads.length),
                 end.eq(reads.address[:7] + reads.length)
             ).Elif(shown & first,
@@ -90,6 +94,11 @@ class Window(Harness):
             & (source.last == (given + 8 >= source.lower[:3] + source.bytes))))
         self.prove("fails",  implies(shown & source.failed, (owed != 0) & source.last & (source.status != 0)))
 
+        # The phase says of which read a completion is. It stays, also when the next read is sent
+        # while the completion's lines pass.
+        self.prove("phase",  implies(shown & first, source.tag_phase == use))
+        self.prove("stays",  implies(source.valid & ~first, source.tag_phase == begun))
+
         # The block's registers hold this window.
         asked, progress, phases = (inner(block, name) for name in ("asked", "progress", "phases"))
         line, head, failed, renewed, next_ = (inner(block, name) for name in ("line", "head", "failed", "renewed", "next_address"))
@@ -100,8 +109,9 @@ class Window(Harness):
         length, lower, phase = (Signal(bits, name=name) for name, bits in (("length", 13), ("lower", 7), ("phase", 1)))
         noted, ahead, lost, stamp = (Signal(bits, name=name) for name, bits in (("noted", 13), ("ahead", 7), ("lost", 1), ("stamp", 1)))
         any_epoch = Signal()
+        kept_use  = Signal()
         self.comb += [
-            Cat(length, lower, any_epoch, phase).eq(ports[0].dat_r),
+            Cat(length, lower, any_epoch, kept_use, phase).eq(ports[0].dat_r),
             Cat(noted, ahead, lost, stamp).eq(ports[1].dat_r),
         ]
         fresh = phase != stamp
@@ -122,6 +132,10 @@ class Window(Harness):
         self.lemma("where",   implies(clean & (rest_ != 0), (where + rest_)[:7] == end))
         self.lemma("looked",  implies(mine & ~renewed, Mux(blind, inner(block, "owed") == 0,
             (inner(block, "owed") == rest_) & (next_ == where) & (failed == dead) & (inner(block, "phase") == phase))))
+        self.lemma("use",     implies(clean & (rest_ != 0), kept_use == use))
+        self.lemma("use_of",  implies(mine & ~renewed & (inner(block, "owed") != 0),
+            inner(block, "tag_phase") == kept_use))
+        self.lemma("held",    implies(~first, inner(block, "tag_phase_held") == begun))
         self.lemma("within",  implies(line.valid & (line.tag >= self.tags), inner(block, "owed") == 0))
         # The stream at the source is that of the sink a cycle later.
         self.lemma("aligned", implies(line.valid, inner(block, "aligned") == ((line.lower + line.bytes)[:6] == 0)))
@@ -161,5 +175,10 @@ PROPERTIES = [
                 "passes.eq(known & (agrees | refused)),", depth=13),
             Mutant("a new read takes over the progress of the old one", CHECKER, "known.eq((owed != 0) & ~renewed & ~(sent & (reads.tag == line.tag))),",
                 "known.eq(owed != 0),", depth=15),
+            Mutant("each completion has phase 0", CHECKER, "tag_phase.eq(asked_tag_phase),",
+                "tag_phase.eq(0),", depth=11),
+            Mutant("the lines of a completion take on the phase of a new read", CHECKER,
+                "source.tag_phase.eq(Mux(first, tag_phase, tag_phase_held))",
+                "source.tag_phase.eq(tag_phase)", depth=13),
     ]),
 ]

@@ -1,4 +1,6 @@
-"""Read tags: no tag is handed out while a completion for it may still come."""
+"""Read tags: no tag is handed out while a completion for it may still come, and a completion of a
+former use of a tag is not taken for one of its present use.
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -20,7 +22,9 @@ class Once(Harness):
     """One tag of the solver's choice, all others free.
 
     It is in use from the cycle that hands it out until it is answered, or until `quarantine` cycles
-    have gone by. Then no completion can come for it any more.
+    have gone by. Then no completion can come for it any more. A completion is taken for this use only
+    if it has the phase with which the tag was handed out last. That is never the phase of the use
+    before.
     """
     tags, timeout, quarantine = 8, TIMEOUT, QUARANTINE
 
@@ -40,6 +44,7 @@ class Once(Harness):
             block.release.eq(self.free("release")),
             block.fail.eq(self.free("fail")),
             block.answered.eq(self.free("answered", 8)),
+            block.answered_phase.eq(self.free("answered_phase")),
             busy.eq((inner(block, "busy") >> tag)[0]),
             returning.eq(free & (which == tag)),
             alive.eq(busy & ~returning),
@@ -48,15 +53,19 @@ class Once(Harness):
         self.assume("one_end", ~(block.release & block.fail))
         handed   = Signal()
         answered = Signal()
+        agrees   = Signal()
+        last     = Signal(reset=1)  # phase of the tag's last use
         in_use   = Signal()
         cycles   = Signal(max=4*self.quarantine)  # since it was handed out
         self.comb += [
             handed.eq(source.valid & source.ready & (source.tag == tag)),
-            answered.eq(block.release & (block.answered == tag)),
+            agrees.eq((block.answered == tag) & (block.answered_phase == last)),
+            answered.eq(block.release & agrees),
         ]
         self.sync += [
             If(cycles != 2**len(cycles) - 1, cycles.eq(cycles + 1)),
             If(handed,
+                last.eq(source.phase),
                 in_use.eq(1),
                 cycles.eq(1),
             ).Elif(answered,
@@ -64,10 +73,11 @@ class Once(Harness):
             )
         ]
         self.prove("not_twice", implies(handed, ~in_use | (cycles > self.quarantine)))
-        self.prove("known",     implies(block.answered == tag, implies(block.known, in_use)
-            & implies(in_use & (cycles <= self.quarantine), block.known)))
+        self.prove("known",     implies(block.answered == tag, implies(block.known, in_use & agrees)
+            & implies(in_use & agrees & (cycles <= self.quarantine), block.known)))
+        self.prove("turns",     implies(handed, source.phase != last))
         lost = Signal()   # the tag's read has failed
-        self.sync += If(handed, lost.eq(0)).Elif(block.fail & (block.answered == tag) & block.live, lost.eq(1))
+        self.sync += If(handed, lost.eq(0)).Elif(block.fail & agrees & block.live, lost.eq(1))
         self.prove("failed",    implies((block.answered == tag) & lost & in_use, ~block.live))
         self.lemma("set_aside", implies(lost & alive, (block.expired >> tag)[0]))
 
@@ -97,11 +107,17 @@ class Once(Harness):
                 self.specials += port
                 distance = Signal(max=depth)
                 held     = port.dat_r[:8]
+                held_phase = port.dat_r[8]
                 self.comb += [port.adr.eq(i), distance.eq(i - consume)]
                 self.lemma(f"entry{n}_{i}", implies(distance < core.level, (held >= first) & (held < first + depth)
-                    & implies(held == tag, (where == WAITING) & (slot == i))))
+                    & implies(held == tag,
+                        (where == WAITING) & (slot == i) & (held_phase != last))))
             first += depth
+        phases = inner(block, "phases").get_port(async_read=True)
+        self.specials += phases
+        self.comb += phases.adr.eq(tag)
         self.lemma("flying",  implies(busy, where == FLYING))
+        self.lemma("phase",   implies(busy, phases.dat_r == last) & implies(where == NEW, last))
         self.lemma("returns", implies(returning, busy) & implies(free, which < self.tags))
 
         # Age. `now` counts rounds, in which each tag has 3 cycles or more; `position` counts the
@@ -151,6 +167,15 @@ class OnceSmall(Once):
         self.assume("taken",         self.block.source.ready)
 
 
+class OnceAnswered(Once):
+    """For a mutant: two tags, and completions come, so that a tag is soon used again."""
+    tags, timeout, quarantine = 2, 0, 30
+
+    def __init__(self):
+        super().__init__()
+        self.assume("taken", self.block.source.ready)
+
+
 PROPERTIES = [
     Property("tags-once", "deposit/tags", "no tag is handed out while it is in use",
         f"8 tags, quarantine {QUARANTINE:,} cycles", "Once", k=1, mutants=[
@@ -164,5 +189,10 @@ PROPERTIES = [
                 "tag_returns.eq(((self.release | self.fail) & self.known) | quarantine_over)", depth=40, harness="OnceSmall"),
             Mutant("a failed read's tag stays live", "dibber.deposit.tags", "(self.fail & self.live & (self.answered == i))",
                 "0", depth=40, harness="OnceSmall"),
+            Mutant("each use has the same phase", "dibber.deposit.tags",
+                "fifo.sink.phase.eq(tag_returns & ~phase_of_returned.dat_r)",
+                "fifo.sink.phase.eq(0)", depth=40, harness="OnceAnswered"),
+            Mutant("a completion for a former use is known", "dibber.deposit.tags",
+                "(self.answered_phase == phase_of_answered.dat_r)", "1", depth=40, harness="OnceSmall"),
     ]),
 ]

@@ -1,5 +1,5 @@
-"""Tags against a plain model: answers at any time, more than once, in quarantine, and for what was
-never asked.
+"""Tags against a plain model: answers at any time, more than once, in quarantine, for what was
+never asked, and for a former use of a tag.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -28,10 +28,9 @@ class Use:
 def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quarantine, seed):
     dut, random = Tags(tags, timeout, quarantine), Random(seed)
     late = 3 * 3 * tags + timeout // 4 + 8  # three rounds, and releases that held judgements up
-    used, seen = (
-        {},
-        dict.fromkeys(("release", "late answer", "stray", "repeated", "expire", "quarantine"), 0),
-    )
+    used, phases = {}, {}
+    kinds = ("release", "late answer", "stray", "repeated", "former", "expire", "quarantine")
+    seen = dict.fromkeys(kinds, 0)
 
     def process():
         yield dut.extended.eq(1)
@@ -54,7 +53,10 @@ def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quaranti
                 answered = random.randrange(tags)
             if now // 500 % 2 and answered in used and used[answered].expired:
                 release = 0
+            # The answer is of the tag's last use, or of the one before.
+            former = random.random() < 0.2
             yield dut.answered.eq(answered)
+            yield dut.answered_phase.eq(phases.get(answered, 0) ^ former)
             yield dut.release.eq(release)
             yield dut.source.ready.eq(int(random.random() < 0.3))
             yield
@@ -62,15 +64,23 @@ def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quaranti
             known = yield dut.known
             live = yield dut.live
             # A quarantine ends by itself, which is not seen from outside.
-            if use and not known:
+            if use and not known and not former:
                 assert use.expired and now - use.since >= quarantine
                 del used[answered]
                 use = None
                 seen["quarantine"] += 1
-            assert (known, live) == (int(use is not None), int(use is not None and not use.expired))
+            if former:
+                assert (known, live) == (0, 0)
+                seen["former"] += release and use is not None
+                release = 0
+            else:
+                assert (known, live) == (
+                    int(use is not None),
+                    int(use is not None and not use.expired),
+                )
             if (yield dut.expire):
                 tag = yield dut.expire_tag
-                assert not release and not used[tag].expired
+                assert not (yield dut.release) and not used[tag].expired
                 assert timeout <= now - used[tag].since <= timeout + late
                 used[tag].expired = True
                 seen["expire"] += 1
@@ -92,6 +102,9 @@ def test_a_tag_is_in_one_place_only_and_its_time_is_kept(tags, timeout, quaranti
                     assert used[tag].expired and now - used[tag].since >= quarantine
                     seen["quarantine"] += 1
                 assert now >= timeout
+                phase = yield dut.source.phase
+                assert phase != phases.get(tag, 1), "it has the phase of the use before"
+                phases[tag] = phase
                 used[tag] = Use(now)
             for tag, use in used.items():
                 assert use.expired or now - use.since <= timeout + late, "it was forgotten"
@@ -120,8 +133,9 @@ def test_every_tag_comes_back_once(tags, seed):
 
     def process():
         yield dut.extended.eq(1)
-        for _ in range(3):
+        for n in range(3):
             taken = yield from take()
+            yield dut.answered_phase.eq(n % 2)
             assert sorted(taken) == list(range(tags))
             random.shuffle(taken)
             for tag in taken:

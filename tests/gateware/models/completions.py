@@ -25,6 +25,8 @@ class Read:
     requester: int
     owed: int
     failed: bool = False
+    use: int = 0  # how many reads were sent with this tag before
+    phase: int = 0  # that of its tag
     touched: set = field(default_factory=set)  # faults of completions with its tag
 
 
@@ -43,6 +45,7 @@ class Completion:
     modified: int = 0
     flaw: int = 0
     fault: str = ""
+    read: Read = None  # for fault "late": the read whose data it carries
 
 
 class Judge:
@@ -111,12 +114,13 @@ class Judge:
 
 
 class Checked(LiteXModule):
-    """A reader of host memory behind the completion checker, as in the card. `reader` has `reads`
-    and `completions`.
+    """A reader of host memory behind the completion checker, as in the card. `reader` has `reads`,
+    `completions` and `tags`. `delay` is how many cycles it takes from a completion to `tags`.
     """
 
-    def __init__(self, data_width, reader, tags):
+    def __init__(self, data_width, reader, tags, delay=1):
         self.reader = reader
+        self.delay = delay
         self.checker = checker = CompletionChecker(data_width, tags)
         self.comb += [
             reader.reads.connect(checker.reads),
@@ -143,6 +147,7 @@ FAULTS = (
     "swap",
     "stray",
     "refused",
+    "late",
 )
 
 
@@ -152,14 +157,20 @@ class UnrulyHost:
     A share `rate` of the reads gets a fault of FAULTS. What the checker gives to its reader must be
     what the Judge says, line by line. Data of completions that must not be used are random.
 
+    The reader may take a tag anew while the read waits for the host. A completion for the tag's
+    former read must be unknown to the reader then.
+
+    dut     : Checked
     memory  : function address -> byte
+    hold    : share of cycles in which the host begins to take no read for up to 60 cycles
     reads   : list of Read, as they were sent
     taken   : completions that were sent, good and bad
+    former  : completions that were shown for a former read of their tag
     """
 
     def __init__(
         self,
-        checker,
+        dut,
         memory,
         random,
         rate=0.2,
@@ -167,8 +178,11 @@ class UnrulyHost:
         boundary=64,
         split=0.5,
         faults=FAULTS,
+        hold=0.01,
     ):
+        checker = dut.checker
         self.checker, self.memory, self.random = checker, memory, random
+        self.pool, self.delay, self.hold = dut.reader.tags, dut.delay, hold
         self.rate, self.latency, self.boundary, self.split, self.faults = (
             rate,
             latency,
@@ -181,7 +195,9 @@ class UnrulyHost:
         self.judge = Judge()
         self.reads = []
         self.queues = {}  # tag -> [(due, Completion)]
-        self.taken = 0
+        self.kept = {}  # tag -> completions that wait until the reader takes the tag anew
+        self.taken = self.former = 0
+        self.sent = {}  # tag -> reads that were sent with it
         self.expected = []  # lines that the checker must show, in order
         self.hits = dict.fromkeys(faults, 0)
         self.now = 0
@@ -251,22 +267,32 @@ class UnrulyHost:
             c.bytes = 0
             c.count = random.choice([c.count, 4, 1])
             del parts[n + 1 :]
+        elif fault == "late":
+            for late in parts[n:]:
+                late.fault = fault
         else:
             c.flaw = {"status": FLAW_STATUS, "poison": FLAW_POISON, "length": FLAW_LENGTH}[fault]
             c.status, c.bytes = 1, 0
 
-    def answer(self, tag, address, length):
+    def answer(self, tag, address, length, phase):
         read = self.judge.sent(tag, address, length)
+        read.phase = phase
+        read.use = self.sent.get(tag, 0)
+        self.sent[tag] = read.use + 1
         parts = self.parts(tag, address, length)
         self.reads.append(read)
         if self.random.random() < self.rate:
             fault = self.random.choice(self.faults)
             self.spoil(parts, fault)
             read.touched.add(fault)
+        self.kept[tag] = [c for c in parts if c.fault == "late"]
+        parts = [c for c in parts if c.fault != "late"]
+        for c in self.kept[tag]:
+            c.read = read
         due = self.now + self.random.randint(*self.latency)
         # What the host sent once too often may still be on its way when the read has ended.
         late = self.queues.get(tag, [])
-        assert all(c.fault in ("double", "stray") for _, c in late), (
+        assert all(c.fault in ("double", "stray", "late") for _, c in late), (
             f"tag {tag} was used again too early"
         )
         self.queues[tag] = late + [(due, c) for c in parts]
@@ -276,7 +302,8 @@ class UnrulyHost:
         read = self.judge.reads.get(c.tag)
         if read is not None and read.owed and c.fault:
             if (
-                c.fault in ("tag", "stray", "double")
+                c.fault in ("tag", "stray", "double", "late")
+                and c.read is not read
                 and not read.failed
                 and self.judge.reason(read, c) == ""
             ):
@@ -311,11 +338,16 @@ class UnrulyHost:
             result.append(dict(fields, dat=dat, last=int(n == count - 1)))
         if verdict in ("pass", "refused"):
             self.expected += [
-                (c.tag, c.status, owed, c.bytes, line["last"], 0, line["dat"] if c.bytes else None)
+                (
+                    read,
+                    (c.tag, c.status, owed, c.bytes, line["last"], 0, read.phase),
+                    line["dat"] if c.bytes else None,
+                )
                 for line in result
             ]
         elif verdict in ("fail", "close"):
-            self.expected.append((c.tag, 1, owed, c.bytes, 1, int(verdict == "fail"), None))
+            fields_shown = (c.tag, 1, owed, c.bytes, 1, int(verdict == "fail"), read.phase)
+            self.expected.append((read, fields_shown, None))
         counted = [n for n, count in self.judge.counts.items() if count != counts_before.get(n, 0)]
         self.recent.append([2, c.tag, counted, self.expected[shown_before:]])
         return result
@@ -339,10 +371,13 @@ class UnrulyHost:
     @passive
     def run(self):
         checker, random = self.checker, self.random
-        sending, valid = [], 0
+        sending, valid, held = [], 0, 0
         requests, sink = checker.requests, checker.sink
         while True:
-            yield requests.ready.eq(int(random.random() < 0.8))
+            if random.random() < self.hold:
+                held = random.randint(1, 60)
+            held -= held > 0
+            yield requests.ready.eq(int(not held and random.random() < 0.8))
             while not sending:
                 ready = sorted(
                     (queue[0][0], tag)
@@ -366,20 +401,43 @@ class UnrulyHost:
             self.now += 1
             if (yield requests.valid) and (yield requests.ready):
                 self.overtaken((yield requests.tag))
-                self.answer((yield requests.tag), (yield requests.address), (yield requests.length))
+                read = []
+                for name in ("tag", "address", "length", "tag_phase"):
+                    read.append((yield getattr(requests, name)))
+                self.answer(*read)
+            elif (yield requests.valid) and self.kept.get(tag := (yield requests.tag)):
+                # The reader has the tag anew, and its read waits: the rest of the former one comes.
+                late = [(-1, c) for c in self.kept.pop(tag)]
+                self.queues[tag] = late + self.queues.get(tag, [])
             self.recent = [[left - 1, *rest] for left, *rest in self.recent if left > 1]
 
     @passive
     def watch(self):
-        """What the checker shows is what the Judge says, and nothing else."""
-        source = self.checker.source
+        """What the checker shows is what the Judge says, and nothing else. The reader takes it only
+        if it is of the read for which it took the tag last.
+        """
+        source, pool = self.checker.source, self.pool
+        uses = {}  # tag -> how often the reader took it
+        on_way = [None] * self.delay
         while True:
             yield
+            read = None
             if (yield source.valid):
                 got = []
-                for name in ("tag", "status", "count", "bytes", "last", "failed", "dat"):
+                for name in ("tag", "status", "count", "bytes", "last", "failed", "tag_phase"):
                     got.append((yield getattr(source, name)))
-                wanted = self.expected.pop(0)
-                if wanted[-1] is None:
-                    got[-1] = None
+                read, wanted, dat = self.expected.pop(0)
                 assert tuple(got) == wanted, f"{got} is not {wanted}"
+                if dat is not None:
+                    assert (yield source.dat) == dat
+                read = (read, got[0], got[4])
+            on_way.append(read)
+            if (shown := on_way.pop(0)) is not None:
+                read, tag, last = shown
+                assert (yield pool.answered) == tag
+                if read.use != uses[tag] - 1:
+                    assert not (yield pool.known), f"a completion of a former read of tag {tag}"
+                    self.former += last
+            if (yield pool.source.valid) and (yield pool.source.ready):
+                tag = yield pool.source.tag
+                uses[tag] = uses.get(tag, 0) + 1

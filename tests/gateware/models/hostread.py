@@ -42,6 +42,7 @@ class HostRead:
         self.width = len(completions.dat) // 8
         self.issued = []
         self.flight = {}  # tag -> list of (cycle due, completion as list of beats)
+        self.phases = {}  # tag -> phase of its last read
         self.most = 0  # reads in flight at once
 
     def beats(self, tag, address, count, length):
@@ -57,6 +58,7 @@ class HostRead:
                 dict(
                     dat=dat,
                     tag=tag,
+                    tag_phase=self.phases.get(tag, 0),
                     status=0,
                     lower=address % 128,
                     count=count,
@@ -77,9 +79,8 @@ class HostRead:
             if self.split and self.random.random() < 0.6:
                 part = min(left, 64 * self.random.randint(1, 3) - address % 64)
             if fault == "error":
-                queue.append(
-                    (due, [dict(dat=0, tag=tag, status=1, lower=0, count=left, bytes=0, last=1)])
-                )
+                refusal = dict(dat=0, status=1, lower=0, count=left, bytes=0, last=1)
+                queue.append((due, [dict(refusal, tag=tag, tag_phase=self.phases[tag])]))
                 break
             queue.append((due, self.beats(tag, address, left, part)))
             address += part
@@ -114,5 +115,6 @@ class HostRead:
                 tag = yield self.reads.tag
                 assert tag not in self.flight, f"tag {tag} is in flight"
                 self.issued.append((address, length, tag))
+                self.phases[tag] = yield self.reads.tag_phase
                 self.answer(now, address, length, tag)
                 self.most = max(self.most, len(self.flight))

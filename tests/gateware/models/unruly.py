@@ -41,8 +41,9 @@ class Campaign:
 
     def __init__(self, dut, random, completions, memory=memory, **host):
         self.dut, self.random, self.completions = dut, random, completions
-        self.host = UnrulyHost(dut.checker, memory, random, **host)
+        self.host = UnrulyHost(dut, memory, random, **host)
         self.pulses = {}
+        self.unknown = 0  # completions that the reader did not know
 
     @property
     def going(self):
@@ -59,8 +60,10 @@ class Campaign:
     @passive
     def count(self):
         pulses = {name: signal for name, signal in self.dut.checker.pulses.items()}
+        unknown = self.dut.reader.pulses["COMPLETION_UNEXPECTED"]
         while True:
             yield
+            self.unknown += yield unknown
             for name, signal in pulses.items():
                 if (yield signal):
                     self.pulses[name] = self.pulses.get(name, 0) + 1
@@ -70,6 +73,7 @@ class Campaign:
         assert not self.host.expected, "the checker swallowed what it should show"
         counts = {n: c for n, c in self.host.judge.counts.items() if c}
         assert {n: c for n, c in self.pulses.items() if c} == counts
+        assert self.unknown >= self.host.former, "a completion of a former read was not counted"
         return self
 
 
@@ -366,6 +370,11 @@ class Unit(LiteXModule):
         self.atomic = AtomicUnit(data_width, tags=8, base=8, timeout=TIMEOUT, quarantine=QUARANTINE)
         self.comb += self.atomic.lookup.connect(self.regions.ports[0])
         self.reads, self.completions = self.atomic.reads, self.atomic.completions
+        self.pulses = self.atomic.pulses
+
+    @property
+    def tags(self):
+        return self.atomic.tags
 
 
 def atomics(data_width, completions, seed, **host):
@@ -373,7 +382,7 @@ def atomics(data_width, completions, seed, **host):
     it.
     """
     random = Random(f"atomics {data_width} {seed}")
-    dut = shared(lambda width: Checked(width, Unit(width), 8), data_width)
+    dut = shared(lambda width: Checked(width, Unit(width), 8, delay=0), data_width)
     unit = dut.reader.atomic
     writes = HostWrite(unit.writes, unit.marked, random, 256, 1.0)
     test = Campaign(
