@@ -21,6 +21,8 @@ TESTS = {
     "put_strided": EXAMPLES / "put_strided.c",
     "messages": EXAMPLES / "messages.c",
     "mailbox": EXAMPLES / "mailbox.c",
+    "net": HERE / "driver_net.c",
+    "net_wrong": HERE / "driver_net_wrong.c",
     "pairs": HERE / "driver_pairs.c",
 }
 

@@ -31,6 +31,8 @@ CALLS = (
     "children",
 )
 PAIRS = ("bytes", "no_system_calls", "protection", "interrupt", "unbind")
+NETWORK = ("ping", "flood", "udp", "tcp", "mtu", "beside", "cable", "updown")
+WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
 KILLS = 20
 
@@ -104,7 +106,19 @@ def test_the_librarys_programs_run_on_it_as_they_stand(console):
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_library_between_two_cards(console, name):
     assert f"pairs {name} right" in console, console
-    assert machine.said(console)["7_pairs"] == 0, console
+    assert machine.said(console)["9_pairs"] == 0, console
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_the_network_device_carries_what_it_was_given(console, name):
+    assert f"net {name} right" in console, console
+    assert machine.said(console)["7_net"] == 0, console
+
+
+@pytest.mark.parametrize("name", WRONG_PEER)
+def test_a_wrong_peer_is_let_go_and_harms_nothing(console, name):
+    assert f"net_wrong {name} right" in console, console
+    assert machine.said(console)["8_net_wrong"] == 0, console
 
 
 def test_no_page_stays_pinned(console):
@@ -117,7 +131,7 @@ def test_the_driver_goes_and_leaves_nothing(console):
 
 
 def test_the_kernel_complains_of_nothing(console):
-    signs = ("BUG", "WARNING", "RIP:", "Oops", "hung")
+    signs = ("BUG", "WARNING", "RIP:", "Oops", "hung", "waiting for dib")
     assert not [text for _, text in log(console) if any(sign in text for sign in signs)]
 
 
