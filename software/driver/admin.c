@@ -119,10 +119,11 @@ static int error_of_status(u8 status)
 }
 
 /*
- * Run a command. A program that does not answer, or answers another command, is not believed any
- * more: it is halted, and with it every endpoint.
+ * Run a command and hand over its completion. A program that does not answer, or answers another
+ * command, is not believed any more: it is halted, and with it every endpoint.
  */
-int dibber_admin(struct dibber_card *card, struct dibber_admin_command *command)
+int dibber_admin_ask(struct dibber_card *card, struct dibber_admin_command *command,
+		     struct dibber_queue_entry *answer)
 {
 	const struct dibber_queue_entry *entry;
 	int rc = dibber_admin_check(card);
@@ -145,21 +146,32 @@ int dibber_admin(struct dibber_card *card, struct dibber_admin_command *command)
 		rc = -EPROTO;
 		goto untrusted;
 	}
-	rc = error_of_status(entry->status);
-	if (rc)
-		dibber_complain(card, "command 0x%x ended with status %u\n", command->opcode,
-				entry->status);
+	*answer = *entry;
 	card->queue_taken++;
 	if (card->queue_taken - card->queue_told >= DIBBER_ADMIN_ENTRIES / 2) {
 		card->queue_told = card->queue_taken;
 		dibber_write(card, dibber_doorbell(0, DIBBER_DOORBELL_CQ_CONSUMER),
 			     card->queue_taken);
 	}
-	return rc;
+	return 0;
 
 untrusted:
 	pr_err("dibber%d: command 0x%x: %s; the control program is halted\n", card->number,
 	       command->opcode, rc == -ETIMEDOUT ? "no answer" : "a wrong answer");
 	dibber_program_stop(card);
+	return rc;
+}
+
+int dibber_admin(struct dibber_card *card, struct dibber_admin_command *command)
+{
+	struct dibber_queue_entry answer;
+	int rc = dibber_admin_ask(card, command, &answer);
+
+	if (rc)
+		return rc;
+	rc = error_of_status(answer.status);
+	if (rc)
+		dibber_complain(card, "command 0x%x ended with status %u\n", command->opcode,
+				answer.status);
 	return rc;
 }

@@ -22,6 +22,7 @@
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
+#include <linux/netdevice.h>
 #include <linux/pci.h>
 #include <linux/ratelimit.h>
 #include <linux/scatterlist.h>
@@ -58,6 +59,7 @@ struct dibber_user {
  * @lock: guards what follows; taken in interrupts
  * @interrupts: since they were read last
  * @eventfd: signalled too, or NULL
+ * @own: the driver itself has the endpoint, or NULL; changes with dibber_card.lock held too
  * @file: the open file that has the endpoint, or NULL; guarded by dibber_card.lock
  */
 struct dibber_endpoint {
@@ -65,7 +67,45 @@ struct dibber_endpoint {
 	spinlock_t lock; /* guards what follows */
 	u64 interrupts;
 	struct eventfd_ctx *eventfd;
+	struct dibber_own *own;
 	struct dibber_file *file;
+};
+
+/**
+ * struct dibber_own - an endpoint that the driver itself uses
+ * @card: the card
+ * @number: of the endpoint; 0: not open
+ * @interrupt: called in interrupts, when a completion or an event may be there
+ * @memory: both queues, the completions first
+ * @memory_bytes: of @memory
+ * @memory_address: its bus address
+ * @completions: the completion queue
+ * @events: the event queue
+ * @producer: commands given, modulo 2³²
+ * @rung: @producer as the card last heard
+ * @oldest: the first command that has not ended, modulo 2³²
+ * @ended: one bit for each slot whose command has ended, from @oldest on
+ *
+ * Queues and slots have no lock of their own: whoever opens the endpoint has one.
+ */
+struct dibber_own {
+	struct dibber_card *card;
+	unsigned int number;
+	void (*interrupt)(struct dibber_own *own);
+	void *memory;
+	size_t memory_bytes;
+	dma_addr_t memory_address;
+	struct dibber_own_queue {
+		const struct dibber_queue_entry *entries;
+		u32 count;
+		u32 taken;
+		u32 told;
+		u32 doorbell;
+	} completions, events;
+	u32 producer;
+	u32 rung;
+	u32 oldest;
+	u32 ended;
 };
 
 struct dibber_vector {
@@ -105,6 +145,7 @@ struct dibber_vector {
  * @queue_taken: entries taken from it, modulo 2³²
  * @queue_told: @queue_taken as the card last heard
  * @producer: administrator commands, modulo 2³²
+ * @net: the network device, or NULL; constant from probe() to remove()
  */
 struct dibber_card {
 	struct kref references;
@@ -140,6 +181,8 @@ struct dibber_card {
 	u32 queue_taken;
 	u32 queue_told;
 	u32 producer;
+
+	struct net_device *net;
 };
 
 /**
@@ -215,6 +258,9 @@ void dibber_admin_destroy(struct dibber_card *card);
 void dibber_admin_tell(struct dibber_card *card);
 int dibber_admin_check(struct dibber_card *card);
 int dibber_admin(struct dibber_card *card, struct dibber_admin_command *command);
+/* The same, with the completion; its status is not looked at. */
+int dibber_admin_ask(struct dibber_card *card, struct dibber_admin_command *command,
+		     struct dibber_queue_entry *answer);
 
 /* region.c */
 int dibber_keys_begin(struct dibber_card *card);
@@ -222,6 +268,8 @@ int dibber_region_add(struct dibber_file *file, struct dibber_region_add *add);
 int dibber_region_remove(struct dibber_file *file, u32 key);
 /* With the card locked. */
 void dibber_regions_release(struct dibber_file *file);
+int dibber_own_region_add(struct dibber_own *own, dma_addr_t base, u64 length, u8 rights, u32 *key);
+void dibber_own_region_remove(struct dibber_own *own, u32 key);
 
 /* endpoint.c */
 int dibber_endpoint_open(struct dibber_file *file, struct dibber_endpoint_open *open);
@@ -229,6 +277,21 @@ int dibber_endpoint_open(struct dibber_file *file, struct dibber_endpoint_open *
 void dibber_endpoint_close(struct dibber_file *file);
 int dibber_endpoint_eventfd(struct dibber_file *file, int fd);
 void dibber_endpoint_interrupt(struct dibber_endpoint *endpoint);
+
+/* own.c: with the card locked */
+int dibber_own_open(struct dibber_card *card, struct dibber_own *own, unsigned int number,
+		    u32 cq_entries, u32 eq_entries);
+void dibber_own_close(struct dibber_own *own);
+/* own.c: with the lock of the endpoint's user */
+u32 dibber_own_room(const struct dibber_own *own);
+u32 dibber_own_give(struct dibber_own *own, struct dibber_command *command);
+void dibber_own_ring(struct dibber_own *own);
+bool dibber_own_completion(struct dibber_own *own, struct dibber_queue_entry *entry);
+bool dibber_own_event(struct dibber_own *own, struct dibber_queue_entry *entry);
+
+/* netdev.c */
+void dibber_net_add(struct dibber_card *card);
+void dibber_net_remove(struct dibber_card *card);
 
 /* mapping.c */
 int dibber_mmap(struct file *filp, struct vm_area_struct *vma);

@@ -2,6 +2,7 @@
 /* Endpoints: one for each open file that asks for one, from then until it or its process ends. */
 
 #include "dibber.h"
+#include "net_protocol.h"
 
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -109,6 +110,20 @@ static void free_queues(struct dibber_file *file)
 
 /* Opening and closing -------------------------------------------------------------------------- */
 
+/*
+ * Network devices of other nodes believe what comes from this endpoint, so a process needs the
+ * right to send packets of its own making.
+ */
+static bool may_have(u32 number)
+{
+	return number != DIBBER_NET_CONTROL || capable(CAP_NET_RAW);
+}
+
+static bool is_free(const struct dibber_card *card, u32 number)
+{
+	return number && !card->endpoint[number].file && !card->endpoint[number].own;
+}
+
 /* The endpoint that is wanted, if it is free. */
 static int choose(struct dibber_card *card, u32 wanted)
 {
@@ -117,10 +132,12 @@ static int choose(struct dibber_card *card, u32 wanted)
 	if (wanted != DIBBER_ANY_ENDPOINT) {
 		if (wanted >= card->endpoint_count)
 			return -EINVAL;
-		return !wanted || card->endpoint[wanted].file ? -EBUSY : (int)wanted;
+		if (!may_have(wanted))
+			return -EACCES;
+		return is_free(card, wanted) ? (int)wanted : -EBUSY;
 	}
 	for (number = 1; number < card->endpoint_count; number++) {
-		if (!card->endpoint[number].file)
+		if (is_free(card, number) && may_have(number))
 			return number;
 	}
 	return -ENOSPC;
@@ -296,6 +313,8 @@ void dibber_endpoint_interrupt(struct dibber_endpoint *endpoint)
 
 	spin_lock_irqsave(&endpoint->lock, flags);
 	endpoint->interrupts++;
+	if (endpoint->own)
+		endpoint->own->interrupt(endpoint->own);
 	if (endpoint->eventfd) {
 #ifdef DIBBER_EVENTFD_COUNTS
 		eventfd_signal(endpoint->eventfd, 1);

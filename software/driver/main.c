@@ -209,6 +209,7 @@ static int dibber_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto no_program;
 	dev_info(&pdev->dev, "/dev/%s: node %u, %u endpoints, %d vectors, control program 0x%08x\n",
 		 card->name, card->node, card->endpoint_count, card->vectors, card->identity);
+	dibber_net_add(card);
 	return 0;
 
 no_program:
@@ -236,6 +237,7 @@ static void dibber_remove(struct pci_dev *pdev)
 	struct dibber_card *card = pci_get_drvdata(pdev);
 	unsigned int i;
 
+	dibber_net_remove(card);
 	misc_deregister(&card->misc);
 	mutex_lock(&card->lock);
 	for (i = 1; i < card->endpoint_count; i++) {

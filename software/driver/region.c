@@ -424,3 +424,49 @@ void dibber_regions_release(struct dibber_file *file)
 	list_for_each_entry_safe(region, next, &file->regions, list)
 		withdraw(file, region);
 }
+
+/* The driver's own memory ---------------------------------------------------------------------- */
+
+/* Stands in the table of entries for each region of the driver. */
+static struct dibber_region own_region;
+
+/*
+ * Enter memory of the driver, one range of bus addresses, for an endpoint of the driver. With the
+ * card locked.
+ */
+int dibber_own_region_add(struct dibber_own *own, dma_addr_t base, u64 length, u8 rights, u32 *key)
+{
+	struct dibber_card *card = own->card;
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_REGION_ADD,
+		.rights = rights,
+		.endpoint = own->number,
+		.base = base,
+		.length = length,
+	};
+	int rc = dibber_admin_check(card);
+
+	if (!rc)
+		rc = new_key(card, &command.key);
+	if (!rc)
+		rc = dibber_admin(card, &command);
+	if (rc)
+		return rc;
+	card->regions[command.key % DIBBER_REGIONS] = &own_region;
+	*key = command.key;
+	return 0;
+}
+
+/* The card does not reach the memory any more when this returns. With the card locked. */
+void dibber_own_region_remove(struct dibber_own *own, u32 key)
+{
+	struct dibber_card *card = own->card;
+	struct dibber_admin_command command = {
+		.opcode = DIBBER_OPCODE_REGION_REMOVE,
+		.key = key,
+	};
+
+	if (dibber_admin(card, &command) && !card->stopped)
+		dibber_program_stop(card);
+	card->regions[key % DIBBER_REGIONS] = NULL;
+}

@@ -111,13 +111,14 @@ def parser():
         sub,
         "info",
         commands.info,
-        "Show a card: identity, state, link, control program, counters.",
+        "Show a card: identity, state, link, control program, counters. Without a URI: list cards.",
         [
+            "dibber info",
             "dibber info sim:/run/user/1000/dibber-1000/card0.sock",
             "dibber info --json URI | jq .counters.packets_sent",
         ],
     )
-    p.add_argument("uri", metavar="URI", type=numbers.uri, help=output.URI)
+    p.add_argument("uri", metavar="URI", nargs="?", type=numbers.uri, help=output.URI)
 
     monitor.add_to(sub, command)
     counters.add_to(sub, command)

@@ -5,7 +5,6 @@
 
 #define _GNU_SOURCE
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <signal.h>
 #include <strings.h>
 #include <sys/prctl.h>
@@ -14,7 +13,7 @@
 
 #include <dibber/dibber.h>
 
-#include "driver.h"
+#include "driver_net.h"
 
 #define BYTES	 300000u
 #define PATIENCE 60000000000u /* nanoseconds */
@@ -225,9 +224,10 @@ static void test_interrupt(struct end *a, struct end *b)
 	expect("put", status_of(a->endpoint), DIBBER_STATUS_OK);
 }
 
-/* Take card 0 from the driver while an endpoint of it is open. */
+/* Take card 0 from the driver while an endpoint of it is open and its network device sends. */
 static void test_unbind(struct end *a)
 {
+	pid_t traffic;
 	struct dib_delivery delivery = { .node = 1 };
 	struct pollfd poller = { .fd = dib_event_fd(a->endpoint), .events = POLLIN };
 	struct dib_completion completion;
@@ -236,12 +236,19 @@ static void test_unbind(struct end *a)
 	int unbind = open("/sys/bus/pci/drivers/dibber/unbind", O_WRONLY), rc;
 	char *address;
 
+	begin_networks();
+	begin_interfaces();
+	expect("carrier", wait_running(NEAR, "dib0", 1), 1);
+	traffic = begin_traffic();
+	while (statistic(NEAR, "dib0", "records_received") < 50)
+		usleep(20000);
 	if (readlink("/sys/class/misc/dibber0/device", link, sizeof(link) - 1) < 0)
 		wrong = 1;
 	address = strrchr(link, '/');
 	address = address ? address + 1 : link;
 	expect("unbind", write(unbind, address, strlen(address)), (long)strlen(address));
 	close(unbind);
+	expect("no interface", (long)if_nametoindex("dib0"), 0);
 	expect("pinned behind unbind", (long)pinned_pages() > 0, 1); /* card 1's are left */
 	expect("sleepers are woken", poll(&poller, 1, 60000), 1);
 	fails("register", dib_register(a->endpoint, a->memory, 100, 1, &region), DIB_ERR_LOST);
@@ -250,6 +257,8 @@ static void test_unbind(struct end *a)
 	for (int i = 0; (rc = dib_poll(a->endpoint, &completion, 1)) == 0 && i < 1000000; i++)
 		;
 	fails("poll", rc, DIB_ERR_LOST);
+	kill(traffic, SIGKILL);
+	waitpid(traffic, NULL, 0);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,8 @@
 /* Init of a test guest with dibber.ko: loads it for two cards, runs each program of /tests as
- * `PROGRAM FIRMWARE URI URI`, then takes the driver away. What a program says is on the console;
- * its exit code is told by its name. `pinned` is what the kernel counts as pinned in the end.
+ * `PROGRAM FIRMWARE URI URI [SEED COUNT]`, then takes the driver away. Seed and count stand in the
+ * file of /arguments that has the program's name, if there is one. What a program says is on the
+ * console; its exit code is told by its name. `pinned` is what the kernel counts as pinned in the
+ * end.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -17,18 +19,29 @@
 #include "driver.h"
 #include "guest.h"
 
-#define TESTS	 "/tests"
-#define FIRMWARE "/lib/firmware/dibber/mcp.dibfw"
+#define TESTS	  "/tests"
+#define ARGUMENTS "/arguments"
+#define FIRMWARE  "/lib/firmware/dibber/mcp.dibfw"
 
 static void run(const char *path, const char *name)
 {
+	char seed[32] = "", count[32] = "";
 	int status = -1;
-	pid_t child = fork();
+	FILE *file;
+	pid_t child;
 
+	snprintf(seed, sizeof(seed), ARGUMENTS "/%.16s", name);
+	file = fopen(seed, "r");
+	if (file && fscanf(file, "%31s %31s", seed, count) != 2)
+		guest_fail(name);
+	if (file)
+		fclose(file);
+	child = fork();
 	if (child < 0)
 		guest_fail("fork");
 	if (child == 0) {
-		execl(path, path, FIRMWARE, "/dev/dibber0", "/dev/dibber1", (char *)NULL);
+		execl(path, path, FIRMWARE, "/dev/dibber0", "/dev/dibber1", file ? seed : NULL,
+		      count, (char *)NULL);
 		guest_fail(path);
 	}
 	waitpid(child, &status, 0);
@@ -49,7 +62,8 @@ static unsigned long long time_of(const char *line)
  */
 static void show_log(void)
 {
-	static const char *const signs[] = { "dibber", "BUG", "WARNING", "RIP:", "Oops", "hung" };
+	static const char *const signs[] = { "dibber", "BUG",  "WARNING",	 "RIP:",
+					     "Oops",   "hung", "waiting for dib" };
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
 	char line[8192];
 	ssize_t length;

@@ -100,7 +100,9 @@ def command(qemu, archive, sockets, iommu):
     root = qemu / "root"
     # no_timer_check: on a busy host the timer's interrupt comes too late for the kernel's test,
     # which then panics.
-    append = "console=ttyS0 quiet panic=-1 no_timer_check" + (" intel_iommu=on" if iommu else "")
+    # iomem=relaxed: root may write a register of a card that a driver has.
+    append = "console=ttyS0 quiet panic=-1 no_timer_check iomem=relaxed"
+    append += " intel_iommu=on" if iommu else ""
     line = [
         # The packages' own loader and libraries: the system's may be older.
         root / LOADER,

@@ -1,0 +1,436 @@
+/* The network device between two cards: what sockets carry arrives as it left, whatever its size,
+ * and whatever happens to the cable and the interface meanwhile.
+ *
+ * Both ends are in this process, in two network namespaces. It says `net NAME right` or `wrong` for
+ * each test.
+ */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#define _GNU_SOURCE
+#include <netinet/ip_icmp.h>
+#include <netinet/tcp.h>
+#include <sys/wait.h>
+
+#include "driver_net.h"
+
+#define NEAR_ADDRESS "10.34.0.1"
+#define FAR_ADDRESS  "10.34.0.2"
+#define PORT	     3434
+#define MOST_UDP     65507
+#define STREAM	     (1 << 20)
+
+static uint8_t pattern[STREAM], got[STREAM];
+
+static struct sockaddr_in address_of(const char *text, uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	inet_pton(AF_INET, text, &address.sin_addr);
+	return address;
+}
+
+static void set_option(int fd, int level, int option, int value)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)))
+		fatal("setsockopt");
+}
+
+static int wait_for(int fd, short events, double seconds)
+{
+	struct pollfd poller = { .fd = fd, .events = events };
+
+	return poll(&poller, 1, (int)(seconds * 1e3));
+}
+
+/* ping ----------------------------------------------------------------------------------------- */
+
+static uint16_t checksum(const uint8_t *bytes, size_t length)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < length; i++)
+		sum += (uint32_t)bytes[i] << (i & 1 ? 0 : 8);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons((uint16_t)~sum);
+}
+
+static int ping_socket(void)
+{
+	int fd = make_socket(NEAR, AF_INET, SOCK_RAW, IPPROTO_ICMP);
+
+	set_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+	set_option(fd, SOL_SOCKET, SO_SNDBUF, 4 << 20);
+	return fd;
+}
+
+static void send_ping(int fd, uint16_t sequence, size_t bytes)
+{
+	static uint8_t packet[65536];
+	struct icmphdr *head = (struct icmphdr *)packet;
+	struct sockaddr_in to = address_of(FAR_ADDRESS, 0);
+	size_t length = sizeof(*head) + bytes;
+
+	*head = (struct icmphdr){ .type = ICMP_ECHO,
+				  .un.echo = { .id = htons(34), .sequence = htons(sequence) } };
+	memcpy(head + 1, pattern + sequence, bytes);
+	head->checksum = checksum(packet, length);
+	if (sendto(fd, packet, length, 0, (struct sockaddr *)&to, sizeof(to)) != (ssize_t)length)
+		expect("ping", -errno, 0);
+}
+
+/* The number of the next reply whose bytes are right, or -1. */
+static int take_reply(int fd, size_t bytes, double seconds)
+{
+	static uint8_t packet[70000];
+	double end = now() + seconds;
+
+	while (now() < end) {
+		const struct icmphdr *head;
+		ssize_t length;
+		size_t start;
+
+		if (wait_for(fd, POLLIN, end - now()) <= 0)
+			break;
+		length = recv(fd, packet, sizeof(packet), 0);
+		start = (size_t)(packet[0] & 15) * 4;
+		head = (const struct icmphdr *)(packet + start);
+		if (length < (ssize_t)(start + sizeof(*head)) || head->type != ICMP_ECHOREPLY ||
+		    head->un.echo.id != htons(34))
+			continue;
+		expect("length", length, (long)(start + sizeof(*head) + bytes));
+		expect("bytes",
+		       memcmp(head + 1, pattern + ntohs(head->un.echo.sequence), bytes) != 0, 0);
+		return ntohs(head->un.echo.sequence);
+	}
+	return -1;
+}
+
+static void ping_once(int fd, uint16_t sequence, size_t bytes)
+{
+	int reply;
+
+	send_ping(fd, sequence, bytes);
+	reply = take_reply(fd, bytes, NET_PATIENCE);
+	if (reply != sequence) {
+		printf("ping of %zu bytes\n", bytes);
+		expect("reply", reply, sequence);
+	}
+}
+
+/* A frame has 42 bytes more, its record 74. Records are multiples of 64, packets end after 4096,
+ * and frames above 512 and 128 bytes are made in other ways.
+ */
+static void test_ping(void)
+{
+	static const unsigned int boundaries[] = { 128,	 256,  512,  554,   1472,
+						   4096, 4170, 8192, 32768, 65492 };
+	int fd = ping_socket();
+	uint16_t sequence = 0;
+
+	for (size_t bytes = 0; bytes < 4; bytes++)
+		ping_once(fd, sequence++, bytes);
+	for (size_t i = 0; i < sizeof(boundaries) / sizeof(boundaries[0]); i++) {
+		for (unsigned int less = 0; less < 3; less++) {
+			ping_once(fd, sequence++, boundaries[i] - 42 + 1 - less);
+			ping_once(fd, sequence++, boundaries[i] - 74 + 1 - less);
+			ping_once(fd, sequence++, boundaries[i] + 1 - less);
+		}
+	}
+	ping_once(fd, sequence++, MOST_UDP);
+	close(fd);
+}
+
+/* As `ping -f`: some under way, none is lost. The kernel keeps at most 128 KiB of replies. */
+static void flood(uint16_t count, uint16_t under_way, size_t bytes, double seconds)
+{
+	int fd = ping_socket();
+	uint16_t sent = 0, replies = 0;
+
+	while (replies < count) {
+		while (sent < count && sent - replies < under_way)
+			send_ping(fd, sent++, bytes);
+		if (take_reply(fd, bytes, seconds) < 0)
+			break;
+		replies++;
+	}
+	expect("replies", replies, count);
+	close(fd);
+}
+
+static void test_flood(void)
+{
+	flood(200, 16, 56, NET_PATIENCE);
+	flood(20, 8, 8000, NET_PATIENCE);
+}
+
+/* UDP ------------------------------------------------------------------------------------------ */
+
+static void udp_once(int from, int to, const struct sockaddr_in *address, size_t bytes)
+{
+	ssize_t length;
+
+	memset(got, 0, bytes);
+	if (sendto(from, pattern + bytes, bytes, 0, (const struct sockaddr *)address,
+		   sizeof(*address)) != (ssize_t)bytes)
+		expect("sendto", -errno, 0);
+	length =
+		wait_for(to, POLLIN, NET_PATIENCE) > 0 ? recv(to, got, sizeof(got), 0) : -ETIMEDOUT;
+	expect("datagram", length, (long)bytes);
+	expect("its bytes", memcmp(got, pattern + bytes, bytes) != 0, 0);
+}
+
+static void test_udp(void)
+{
+	static const size_t sizes[] = { 0,    1,    22,	  470,	471,   1472,
+					1473, 4054, 8972, 8973, 65478, MOST_UDP };
+	struct sockaddr_in near = address_of(NEAR_ADDRESS, PORT);
+	struct sockaddr_in far = address_of(FAR_ADDRESS, PORT);
+	int a = make_socket(NEAR, AF_INET, SOCK_DGRAM, 0);
+	int b = make_socket(FAR, AF_INET, SOCK_DGRAM, 0);
+
+	if (bind(a, (struct sockaddr *)&near, sizeof(near)) ||
+	    bind(b, (struct sockaddr *)&far, sizeof(far)))
+		fatal("bind");
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		udp_once(a, b, &far, sizes[i]);
+		udp_once(b, a, &near, sizes[i]);
+	}
+	close(a);
+	close(b);
+}
+
+/* TCP ------------------------------------------------------------------------------------------ */
+
+struct connection {
+	int ends[2];
+};
+
+static struct connection connect_ends(void)
+{
+	struct sockaddr_in far = address_of(FAR_ADDRESS, PORT);
+	int listener = make_socket(FAR, AF_INET, SOCK_STREAM, 0);
+	struct connection c = { .ends = { make_socket(NEAR, AF_INET, SOCK_STREAM, 0), -1 } };
+
+	set_option(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (bind(listener, (struct sockaddr *)&far, sizeof(far)) || listen(listener, 1) ||
+	    connect(c.ends[NEAR], (struct sockaddr *)&far, sizeof(far)))
+		fatal("connect");
+	c.ends[FAR] = accept(listener, NULL, NULL);
+	for (int i = 0; i < 2; i++) {
+		if (fcntl(c.ends[i], F_SETFL, O_NONBLOCK))
+			fatal("fcntl");
+	}
+	close(listener);
+	return c;
+}
+
+/* Send a stream from one end to the other and compare it. `at` is called once in its middle. */
+static void stream(const struct connection *c, int from, size_t bytes, size_t write_size,
+		   void (*at)(void))
+{
+	struct pollfd pollers[2] = { { .fd = c->ends[from], .events = POLLOUT },
+				     { .fd = c->ends[!from], .events = POLLIN } };
+	size_t sent = 0, received = 0;
+	double last = now();
+
+	while (received < bytes && now() - last < NET_PATIENCE) {
+		ssize_t step;
+
+		pollers[0].events = sent < bytes ? POLLOUT : 0;
+		poll(pollers, 2, 1000);
+		if (sent < bytes) {
+			size_t size = bytes - sent < write_size ? bytes - sent : write_size;
+
+			step = send(c->ends[from], pattern + sent, size, MSG_NOSIGNAL);
+			sent += step > 0 ? (size_t)step : 0;
+		}
+		step = recv(c->ends[!from], got + received, bytes - received, 0);
+		if (step > 0) {
+			received += (size_t)step;
+			last = now();
+		}
+		if (at && received > bytes / 2) {
+			at();
+			at = NULL;
+			last = now();
+		}
+	}
+	expect("stream", (long)received, (long)bytes);
+	expect("its bytes", memcmp(got, pattern, received) != 0, 0);
+}
+
+static void stop_ends(struct connection *c)
+{
+	/* Without TIME_WAIT, because the port is used again. */
+	struct linger linger = { .l_onoff = 1 };
+
+	for (int i = 0; i < 2; i++) {
+		setsockopt(c->ends[i], SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		close(c->ends[i]);
+	}
+}
+
+static void stream_once(int from, size_t bytes, size_t write_size, void (*at)(void))
+{
+	struct connection c = connect_ends();
+
+	stream(&c, from, bytes, write_size, at);
+	stop_ends(&c);
+}
+
+static uint32_t register_0(uint32_t offset)
+{
+	struct dibber_register access = { .offset = offset };
+	int fd = open("/dev/dibber0", O_RDONLY);
+
+	expect("register", call(fd, DIBBER_IOC_REGISTER, &access), 0);
+	close(fd);
+	return access.value;
+}
+
+/* The card's time is modulo 2^32 cycles, which is 34 s. */
+static void test_tcp(void)
+{
+	struct connection c = connect_ends();
+	uint32_t cycles = register_0(DIBBER_HOST_CYCLES_LOW);
+	unsigned long long interrupts[2] = { statistic(NEAR, "dib0", "interrupts"),
+					     statistic(FAR, "dib1", "interrupts") };
+
+	stream(&c, NEAR, STREAM, 65536, NULL);
+	cycles = register_0(DIBBER_HOST_CYCLES_LOW) - cycles;
+	printf("measured net_stream %u bytes in %u us of the card, %llu and %llu interrupts\n",
+	       STREAM, cycles / (register_0(DIBBER_HOST_CLOCK_HZ) / 1000000),
+	       statistic(NEAR, "dib0", "interrupts") - interrupts[NEAR],
+	       statistic(FAR, "dib1", "interrupts") - interrupts[FAR]);
+	stop_ends(&c);
+	stream_once(FAR, STREAM, 65536, NULL);
+	stream_once(NEAR, 100000, 1000, NULL);
+}
+
+static void test_mtu(void)
+{
+	/* TCP sends segments of 48 bytes at least, which 68 bytes have no room for. */
+	static const int mtus[] = { 68, 576, 1500, 9000 };
+
+	expect("MTU 67", set_mtu(NEAR, "dib0", 67), -EINVAL);
+	expect("MTU 65,521", set_mtu(NEAR, "dib0", 65521), -EINVAL);
+	for (size_t i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+		int fd = ping_socket();
+		size_t most = (size_t)mtus[i] - 28;
+
+		expect("MTU", set_mtu(NEAR, "dib0", mtus[i]), 0);
+		expect("MTU", set_mtu(FAR, "dib1", mtus[i]), 0);
+		for (size_t bytes = most - 1; bytes < most + 2; bytes++)
+			ping_once(fd, (uint16_t)bytes, bytes);
+		close(fd);
+		if (mtus[i] != 68)
+			stream_once(i & 1 ? FAR : NEAR, STREAM / 8, 65536, NULL);
+	}
+	/* The two ends need not have the same one. */
+	expect("MTU", set_mtu(NEAR, "dib0", 65520), 0);
+	expect("MTU", set_mtu(FAR, "dib1", 9000), 0);
+	stream_once(NEAR, STREAM / 4, 65536, NULL);
+	stream_once(FAR, STREAM / 4, 65536, NULL);
+	expect("MTU", set_mtu(FAR, "dib1", 65520), 0);
+}
+
+/* Trouble -------------------------------------------------------------------------------------- */
+
+static void write_card_0(uint32_t offset, uint32_t value)
+{
+	int fd = open("/sys/class/misc/dibber0/device/resource0", O_RDWR);
+	volatile uint32_t *bar = mmap(NULL, 0x10000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (bar == MAP_FAILED)
+		fatal("resource0");
+	bar[offset / 4] = value;
+	munmap((void *)bar, 0x10000);
+	close(fd);
+}
+
+/* Near-end loopback: neither end hears the other one, as without a cable. */
+static void pull_cable(void)
+{
+	write_card_0(DIBBER_HOST_LINK_CONTROL, 1u << DIBBER_HOST_LINK_CONTROL_NEAR_SHIFT);
+	expect("carrier without a cable", wait_running(NEAR, "dib0", 0), 1);
+	write_card_0(DIBBER_HOST_LINK_CONTROL, 0);
+	expect("carrier with a cable", wait_running(NEAR, "dib0", 1), 1);
+}
+
+static void test_cable(void)
+{
+	stream_once(NEAR, STREAM / 2, 65536, pull_cable);
+}
+
+static void down_and_up(void)
+{
+	set_flags(NEAR, "dib0", 0);
+	expect("endpoints are free", statistic(NEAR, "dib0", "peers"), 0);
+	set_flags(NEAR, "dib0", 1);
+	expect("carrier", wait_running(NEAR, "dib0", 1), 1);
+	set_flags(FAR, "dib1", 0);
+	set_flags(FAR, "dib1", 1);
+	expect("carrier", wait_running(FAR, "dib1", 1), 1);
+}
+
+static void test_updown(void)
+{
+	stream_once(NEAR, STREAM / 2, 65536, down_and_up);
+}
+
+/* A process has the card for itself beside the interface: its endpoints, its memory. */
+static void test_beside(const char *path, char **arguments)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		execv(path, arguments);
+		_exit(127);
+	}
+	stream_once(FAR, STREAM / 4, 65536, NULL);
+	waitpid(child, &status, 0);
+	expect("the process", status, 0);
+	stream_once(NEAR, STREAM / 4, 65536, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	int all = 0;
+
+	setlinebuf(stdout);
+	if (argc != 4)
+		return 2;
+	for (size_t i = 0; i < sizeof(pattern); i++)
+		pattern[i] = (uint8_t)random();
+	begin_networks();
+	begin_interfaces();
+	expect("carrier", wait_running(NEAR, "dib0", 1) && wait_running(FAR, "dib1", 1), 1);
+	all = wrong;
+#define TEST(name, ...)                                                                      \
+	do {                                                                                 \
+		double begin = now();                                                        \
+                                                                                             \
+		wrong = 0;                                                                   \
+		test_##name(__VA_ARGS__);                                                    \
+		printf("net " #name " %s\n", wrong ? "wrong" : "right");                     \
+		printf("took net_" #name " %u ms\n", (unsigned int)((now() - begin) * 1e3)); \
+		show_statistics(NEAR, "dib0");                                               \
+		show_statistics(FAR, "dib1");                                                \
+		fflush(stdout);                                                              \
+		all |= wrong;                                                                \
+	} while (0)
+	TEST(ping);
+	TEST(flood);
+	TEST(udp);
+	TEST(tcp);
+	TEST(mtu);
+	TEST(beside, "/tests/4_put_strided", argv);
+	TEST(cable);
+	TEST(updown);
+	set_flags(NEAR, "dib0", 0);
+	set_flags(FAR, "dib1", 0);
+	return all;
+}
