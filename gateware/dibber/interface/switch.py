@@ -58,8 +58,9 @@ SWITCH = bank("switch", "a switch: identity, ports and counters",
     Register("ENABLE", "rw", "bit n: port n is enabled. The link of a disabled port is DOWN",
         reset=2**PORTS - 1),
     Register("LIMIT", "rw",
-        "longest time of a packet at the head of its input, in units of SWITCH_LIMIT_UNIT cycles, "
-        "1…65535; 0: no limit. A packet is cut after 7/8 of it at the earliest", reset=1024),
+        "longest time that a packet passes through the switch, and about the longest time that it "
+        "waits for its output, in units of SWITCH_LIMIT_UNIT cycles, 1…65535; 0: no limit. A "
+        "packet is cut after 7/8 of it at the earliest", reset=1024),
     Register("RETRAIN", "wo", "bit n: port n goes DOWN and trains again"),
     Register("PING",    "wo", "bit n: port n measures PORT_ROUND_TRIP"),
     Register("PORT_STATUS", "ro", "state of each port", (

@@ -12,9 +12,13 @@ from dibber.fabric.switch.prefix import FAULT_NONE, FAULT_PREFIX, FAULT_ROUTE_EN
 from dibber.interface.description import SWITCH_DROP
 from dibber.layouts import word_layout
 
-# Ticks that a packet may take. A tick is an eighth of the limit, so a packet is cut between 7/8 of
-# the limit and the limit.
+# Ticks that a packet may take from its grant to its end. A tick is an eighth of the limit, so a
+# packet is cut between 7/8 of the limit and the limit.
 LIMIT_TICKS = 8
+
+# Ticks that a packet may wait for its grant. They are more: a packet that waits for a holder that
+# is cut must not be dropped in the same tick.
+WAIT_TICKS = LIMIT_TICKS + 1
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -100,16 +104,18 @@ class SwitchInput(LiteXModule):
         )
 
         # Limit ------------------------------------------------------------------------------------
-        ticks   = Signal(max=LIMIT_TICKS)
-        expired = Signal()
+        ticks   = Signal(max=WAIT_TICKS)
+        overdue = Signal()
+        held    = Signal()  # the grant was there in the cycle before
         self.sync += [
+            held.eq(self.granted),
             If(self.tick,
                 ticks.eq(ticks + 1),
-                expired.eq(expired | (ticks == LIMIT_TICKS - 1))
+                If(ticks == Mux(self.granted, LIMIT_TICKS - 1, WAIT_TICKS - 1), overdue.eq(1))
             ),
-            If(head,
+            If(head | (self.granted & ~held),
                 ticks.eq(0),
-                expired.eq(0)
+                overdue.eq(0)
             ),
         ]
 
@@ -125,8 +131,8 @@ class SwitchInput(LiteXModule):
             is_down.eq((target & self.down) != 0),
             is_stuck.eq((target & self.stuck) != 0),
             off.eq((target & self.disabled) != 0),
-            refused.eq((fault != FAULT_NONE) | is_down | is_stuck | expired),
-            cut.eq(busy & self.granted & (is_down | expired)),
+            refused.eq((fault != FAULT_NONE) | is_down | is_stuck | overdue),
+            cut.eq(busy & self.granted & (is_down | (held & overdue))),
             If(fault == FAULT_ROUTE_END,
                 drop.reason.eq(SWITCH_DROP.ROUTE_END)
             ).Elif(fault == FAULT_PREFIX,
