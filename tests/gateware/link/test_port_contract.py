@@ -4,16 +4,14 @@
 
 from functools import partial
 
-from dibber.fabric.switch.switch import SwitchPort
 from dibber.interface.description import CHANNEL
 from dibber.link.port import LinkPort
 from gateware.link.pair import Pair
-from gateware.models.compiled import shared
 from gateware.models.port_contract import PortContract
 
 
 class TestLinkPort(PortContract):
-    """As a parameter of no card has it: all channels have a slack buffer."""
+    """All channels have a slack buffer, as in a switch."""
 
     def pair(self, random):
         return Pair(random)

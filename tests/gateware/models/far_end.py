@@ -1,4 +1,4 @@
-"""The other end of a link, in plain Python, a word a cycle: it trains, stops channels, and sends and
+"""The other end of a link, in plain Python, a word a cycle: it trains, stops channels, sends and
 receives packets.
 """
 
