@@ -38,8 +38,13 @@ SWITCH_COUNTER = enum("switch_counter", 5, "counters of each port of a switch, w
     ("PACKETS_PASSED",    "good packets that came in here and were passed on whole"),
     ("PACKETS_BAD",       "packets that came in here ended as bad"),
     ("PACKETS_SENT",      "packets that were passed to this port, ended as bad or not"),
-    *((f"DROPPED_{name}", f"packets that came in here and were dropped: {doc}")
-      for name, _, doc in SWITCH_DROP.values),
+    # In the order of enum switch_drop.
+    ("DROPPED_ROUTE_END", "packets that came in here and were dropped: no prefix word"),
+    ("DROPPED_PREFIX",    "the same: a wrong prefix word, or nothing behind it"),
+    ("DROPPED_DOWN",      "the same: the link of their output was not UP"),
+    ("DROPPED_DISABLED",  "the same: their output was disabled"),
+    ("DROPPED_BLOCKED",   "the same: their output took no words within LIMIT"),
+    ("DROPPED_LATE",      "the same: their words did not come to an end within LIMIT"),
 )
 
 SWITCH = bank("switch", "a switch: identity, ports and counters",
