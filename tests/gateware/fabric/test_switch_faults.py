@@ -6,10 +6,13 @@ blocked outputs, senders that stop in the middle, erroneous symbols.
 
 from random import Random
 
+import pytest
 from migen import passive
 
+from dibber.fabric.switch.buffer import BUFFER_WORDS, headroom_words
+from dibber.fabric.switch.switch import CABLE_METERS
 from dibber.interface.description import C, SWITCH_DROP
-from gateware.fabric.bench import Bench, pause, routed
+from gateware.fabric.bench import CLOCK_HZ, Bench, pause, routed
 
 CONTROL, EXPRESS, BULK, SPARE = range(4)
 CHANNELS = 4
@@ -299,6 +302,43 @@ def test_packets_that_wait_for_one_another_in_a_circle_are_dropped_after_the_lim
             flows.check_whole((n, (n + 2) % 4, EXPRESS))
 
     bench.run(main(), circle())
+
+
+# Cable --------------------------------------------------------------------------------------------
+
+
+def test_the_buffers_take_what_comes_after_stop_from_50_m_also_if_one_stop_is_lost(seed):
+    bench = Bench(Random(seed), ordered=True)
+    flows = Flows(bench)
+    ends = bench.ends
+    # 140 ns of a transceiver and 5 ns a meter, in words of 8 ns.
+    ends[0].set_delay(round((140 + 5 * CABLE_METERS) / 8))
+    ends[0].lost_stops = 1
+
+    def main():
+        yield from bench.all_up(1500)
+        ends[3].stop = 1 << BULK
+        yield from pause(20)
+        for _ in range(30):
+            flows.send(0, 3, BULK, 40)
+        yield from pause(1000)
+        assert ends[0].lost_stops == 0 and ends[0].queues[BULK]
+        high = (yield from bench.read("PORT_SLACK_HIGH", 0)) >> 8 * BULK & 0xFF
+        # More than the high mark and one flight both ways, and never full.
+        assert 4 * high > BUFFER_WORDS - headroom_words(CABLE_METERS, CLOCK_HZ) + 100
+        assert 4 * high < BUFFER_WORDS - 3
+        ends[3].stop = 0
+        yield from bench.drained(4000)
+        flows.check_whole((0, 3, BULK))
+        assert (yield from bench.counts("SLACK_OVERFLOW")) == [0] * 4
+
+    bench.run(main())
+
+
+def test_a_cable_that_is_too_long_for_the_buffers_is_refused():
+    assert headroom_words(CABLE_METERS, CLOCK_HZ) == 98 + 24 + 17 + 3
+    with pytest.raises(ValueError, match="400 m of cable need 579 words"):
+        headroom_words(400, CLOCK_HZ)
 
 
 # Errors -------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class FarEnd:
     stop     : bits of the channels that this end stops; set it at any time
     plugged  : without it nothing passes in either direction
     noise    : share of its words that come to the port with an erroneous symbol
+    lost_stops : number of changes to STOP that are lost on their way to this end
     up       : packets may be sent
     late     : for each channel, words that came after this end said STOP
     heard    : (cycle, kind, value) of each word that came, if it is a list
@@ -49,6 +50,7 @@ class FarEnd:
         self.stop = 0
         self.plugged = True
         self.noise = 0.0
+        self.lost_stops = 0
         self.late = [0] * CHANNELS
         self.most_late = 0
         self.heard = None
@@ -80,6 +82,9 @@ class FarEnd:
             self.heard.append((self.cycle, kind, value))
         if kind == "flow":
             self.flows += 1
+            if value & 15 & ~self.stopped and self.lost_stops:
+                self.lost_stops -= 1
+                return
             self.stopped = value & 15
             if not value & HEAR and self.up:
                 self.lose()

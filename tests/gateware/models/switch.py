@@ -191,7 +191,6 @@ class Crossbar:
         return SWITCH_DROP.BLOCKED if stuck or packet.ticks >= WAIT_TICKS else None
 
     def _advance(self, output, free, word, cut, wants):
-        closed = output.cutting or cut
         if free:
             output.stuck = False
             if output.cutting:
@@ -206,7 +205,7 @@ class Crossbar:
             output.stuck = not free
         if cut or (word and word.last):
             output.holder = None
-        if output.holder is None and not closed and wants:
+        if output.holder is None and not cut and wants:
             # Round robin: the next input behind the last holder.
             last = -1 if output.last_holder is None else output.last_holder
             output.holder = min(wants, key=lambda n: (n <= last, n))

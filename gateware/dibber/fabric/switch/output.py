@@ -114,7 +114,9 @@ class SwitchOutput(LiteXModule):
             takes.eq(lane.valid & free),
             turn.request.eq(self.request),
             turn.end.eq((takes & lane.last) | lane.cut),
-            turn.closed.eq(cutting | lane.cut),
+            # In the next cycle the register is free for the cut word, or the output is stuck. Then
+            # its inputs request nothing.
+            turn.closed.eq(lane.cut),
             self.sent.eq(source.valid & source.ready & source.last),
         ]
         self.sync += [
