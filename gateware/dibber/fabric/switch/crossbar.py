@@ -37,7 +37,7 @@ class Crossbar(LiteXModule):
     """
     def __init__(self, ports):
         self.inputs  = inputs  = [SwitchInput(ports, n) for n in range(ports)]
-        self.outputs = outputs = [SwitchOutput(ports) for _ in range(ports)]
+        self.outputs = outputs = [SwitchOutput([one.lane for one in inputs]) for _ in range(ports)]
         for n in range(ports):
             self.add_module(f"input{n}", inputs[n])
             self.add_module(f"output{n}", outputs[n])
@@ -50,7 +50,11 @@ class Crossbar(LiteXModule):
 
         # # #
 
-        self.comb += self.stuck.eq(Cat(*[output.stuck for output in outputs]))
+        self.comb += [
+            self.stuck.eq(Cat(*[output.stuck for output in outputs])),
+            *[output.request.eq(Cat(*[one.request[n] for one in inputs]))
+                for n, output in enumerate(outputs)],
+        ]
         for n, one in enumerate(inputs):
             self.comb += [
                 one.down.eq(self.down),
@@ -59,6 +63,4 @@ class Crossbar(LiteXModule):
                 one.tick.eq(self.tick),
                 one.granted.eq(reduce(or_, [output.grant[n] for output in outputs])),
                 one.taken.eq(reduce(or_, [output.grant[n] & output.free for output in outputs])),
-                *[output.lanes[n].eq(one.lane) for output in outputs],
-                *[output.request[n].eq(one.request[m]) for m, output in enumerate(outputs)],
             ]

@@ -73,11 +73,11 @@ class SwitchOutput(LiteXModule):
 
     Parameters
     ----------
-    ports : of the switch
+    lanes : list of Record(lane_layout), of all inputs. They are used as they are, because a copy
+            for each output would make the Verilog of 16 ports four times as long
 
     Attributes
     ----------
-    lanes   : list of Record(lane_layout), in
     request : Signal(ports), in    inputs with a packet for this output
     grant   : Signal(ports), out   one-hot: the input whose words are taken
     free    : Signal(), out        the register takes a word
@@ -88,8 +88,8 @@ class SwitchOutput(LiteXModule):
 
     Cycles: 1 from `request` to `grant`, 1 from a word to `source`; a word a cycle.
     """
-    def __init__(self, ports):
-        self.lanes   = lanes = [Record(lane_layout()) for _ in range(ports)]
+    def __init__(self, lanes):
+        ports        = len(lanes)
         self.request = Signal(ports)
         self.free    = free = Signal()
         self.stuck   = Signal()
