@@ -365,8 +365,9 @@ def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS):
     # The rest, with a number in its name, is the evaluation that `code` replaces.
     once = [f for f in sorted(output.glob("*.cpp")) if is_slow(f) or "__Dpi" in f.name]
     model = output / header.name.replace("__pch.h", ".cpp")
-    return ninja.objects(sorted(code.glob("*.cc")), flags, directory, header) + ninja.objects(
-        [*once, model], SLOW_FLAGS, directory, header
+    fast = [f for f in sorted(code.glob("*.cc")) if f.name != changed.VARIABLES]
+    return ninja.objects(fast, flags, directory, header) + ninja.objects(
+        [*once, model, code / changed.VARIABLES], SLOW_FLAGS, directory, header
     )
 
 
