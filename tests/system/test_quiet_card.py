@@ -14,7 +14,7 @@ PROFILE = "gen2x4"
 REST = 400_000  # ns, eight ticks of the control program's timer
 MARGIN = 2_000  # cycles in which the programs of the test still move
 # Variables of the card's Verilog that change in a cycle, on average.
-MOST = 45
+MOST = 40
 
 
 def rest(side):
