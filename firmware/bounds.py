@@ -162,6 +162,8 @@ ALIVE = {"mcp_boot", "mcp_alive", "loop"}
 # tests/gateware/mcp/test_cycles.py finds them. A load may miss the data cache, which costs a line
 # of 8 words; registers and slots take less. A branch may be mispredicted, and a result may be late.
 LINE = 20
+# The event loop's own loads of registers wait for an event, so many cycles at most.
+HOLD = C.EVENTS_HOLD
 CYCLES = {"load": LINE, "store": 4, "jump": 4, "multiply": 4, "divide": 40, "csr": 4, "other": 2}
 KINDS = {
     **dict.fromkeys(("lw", "lh", "lhu", "lb", "lbu"), "load"),
@@ -572,6 +574,21 @@ class Bounds:
             and of[1][1] in ALIVE
         }
 
+    @cached_property
+    def held(self):
+        """Addresses of the event loop's own loads of registers, which hardware may hold. Raises
+        Unbounded when there are none: then the image is not that of a program that waits.
+        """
+        loads = [a for a, (mnemonic, _) in self.image.code.items() if mnemonic == "lw"]
+        found = {
+            a
+            for a, of in self.image.inlined(loads).items()
+            if of == [("registers.h", "bus_read"), ("main.c", LOOP)]
+        }
+        if LOOP in self.image.symbols and not found:
+            raise Unbounded("the event loop waits nowhere")
+        return found
+
     def ways(self, start):
         """Bounds of the paths through a function."""
         if start not in self.through:
@@ -603,7 +620,8 @@ class Bounds:
     def _step(self, function, address):
         if address in self.kicks:
             return Ways(before=CYCLES["store"], behind=0)
-        own = Ways(CYCLES[KINDS.get(self.image.code[address][0], "other")])
+        cycles = CYCLES[KINDS.get(self.image.code[address][0], "other")]
+        own = Ways(cycles + HOLD if address in self.held else cycles)
         called = function.calls.get(address)
         return own if called is None else own + self.ways(called)
 

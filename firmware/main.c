@@ -1,4 +1,4 @@
-/* The event loop: read EVENTS and run the handler of each bit. No interrupts, no waiting. */
+/* The event loop: wait for EVENTS and run the handler of each bit. No interrupts. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
@@ -185,7 +185,11 @@ __attribute__((noreturn)) static HOT void loop(void)
 
 		REG_WRITE(WATCHDOG, MCP_WATCHDOG);
 		mcp_shared.turns++;
-		events = REG_READ(EVENTS);
+		/* Work that has no EVENTS bit must not wait for one. */
+		if (__builtin_expect(work, false))
+			events = REG_READ(EVENTS);
+		else
+			events = REG_READ(EVENTS_HELD);
 		if (events || work)
 			work = step(events);
 	}

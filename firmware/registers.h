@@ -3,7 +3,7 @@
  * the tests instead.
  *
  * On VexRiscv an uncached load takes 4 cycles, or 7 when the next instruction needs its
- * result. A store takes 2.
+ * result. A store takes 2. A load of EVENTS_HELD takes up to EVENTS_HOLD cycles more.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

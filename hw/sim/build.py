@@ -364,8 +364,9 @@ def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS):
     # The files with a number in their names are the evaluation that `code` replaces.
     once = [f for f in sorted(output.glob("*.cpp")) if is_slow(f) or "__Dpi" in f.name]
     model = output / header.name.replace("__pch.h", ".cpp")
-    return ninja.objects(sorted(code.glob("*.cc")), flags, directory, header) + ninja.objects(
-        [*once, model], SLOW_FLAGS, directory, header
+    fast = [f for f in sorted(code.glob("*.cc")) if f.name != changed.VARIABLES]
+    return ninja.objects(fast, flags, directory, header) + ninja.objects(
+        [*once, model, code / changed.VARIABLES], SLOW_FLAGS, directory, header
     )
 
 

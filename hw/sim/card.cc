@@ -131,6 +131,14 @@ public:
         evaluator_.touch();
     }
 
+    std::vector<Variable> variables() const override
+    {
+        std::vector<Variable> found;
+        for (const auto& variable : evaluator_.variables())
+            found.push_back({variable.name, variable.at, variable.bytes});
+        return found;
+    }
+
 private:
     const Vdibber_card_dibber_card& card() const { return *model_.rootp->dibber_card; }
 

@@ -51,6 +51,13 @@ struct Outputs {
     bool jtag_tdo = false;
 };
 
+/* A variable of a Verilated card. */
+struct Variable {
+    std::string name; /* in Verilog */
+    const void* at;
+    size_t bytes;
+};
+
 /* A card. Each cycle the simulator calls settle(), looks at the outputs, and then calls clock(). */
 class Device {
 public:
@@ -73,6 +80,9 @@ public:
 
     /* Put `image` at the start of the SRAM, between clock() and settle() at the end of a reset. */
     virtual void preload(const std::vector<uint8_t>&) {}
+
+    /* Its variables, without memories, to see which change. None where the device has no table. */
+    virtual std::vector<Variable> variables() const { return {}; }
 };
 
 /* The device called `name` for card number `card`; throws std::runtime_error for an unknown name.

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from dibber.interface.description import C
 from mcp_native import FIRMWARE, OUT
 
 sys.path.insert(0, str(FIRMWARE))
@@ -74,6 +75,14 @@ def test_without_the_writes_in_long_turns_there_is_no_such_bound(image, monkeypa
     found = bounds.Bounds(bounds.Image(image))
     found.stack(found.image.symbols["main"])
     assert len(found.kicks) >= 2 and found.silent_turn() > 100 * PERIOD
+
+
+def test_the_wait_for_an_event_counts_as_silence(image, report, monkeypatch):
+    assert bounds.HOLD == C.EVENTS_HOLD < PERIOD // 10
+    monkeypatch.setattr(bounds, "HOLD", 10 * PERIOD)
+    (*handlers, turn), _ = report
+    (*others, longer), _ = bounds.report(image)
+    assert longer[-1] > 10 * PERIOD > turn[-1] and others == handlers
 
 
 def longest(ways):

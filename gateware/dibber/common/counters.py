@@ -6,7 +6,8 @@ from migen import *
 
 from litex.gen import *
 
-LOW = 6  # bits of a counter that are registers
+LOW  = 6  # bits of a counter that are registers
+WAKE = 8  # cycles from the first mark to the scanner's first line, and for a line that is being read
 
 # Counters -----------------------------------------------------------------------------------------
 
@@ -14,8 +15,9 @@ class Counters(LiteXModule):
     """32-bit counters that are read a line at a time. A value is exact for the cycle of its read.
 
     The low bits of each counter are registers. When they wrap they set a mark. A scanner adds the
-    marks to the high bits, which are in block RAM, a line in a word. The scanner visits all lines
-    in as many cycles, long before the low bits wrap again.
+    marks to the high bits, which are in block RAM, a line in a word. The scanner rests while there
+    is no mark. It starts at the first line with a mark, and then visits all lines in as many cycles
+    until no mark is left, long before the low bits wrap again.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Counters(LiteXModule):
         lanes = data_width//32
         first = min(pulses)//lanes
         depth = max(pulses)//lanes + 1
-        if depth - first + 4 > 2**LOW:
+        if depth - first + WAKE > 2**LOW:
             raise ValueError(f"{depth - first} lines are too many for {LOW} bits")
         self.adr   = Signal(max=depth)
         self.re    = Signal()
@@ -58,6 +60,7 @@ class Counters(LiteXModule):
         nothing = (Constant(0, LOW), Constant(0))
         lows    = [[nothing]*lanes for _ in range(depth)]
         added   = Signal(depth)  # the marks of this line are in memory
+        marked  = Signal(depth)  # this line has marks; one cycle late
         for word, pulse in pulses.items():
             line, lane = divmod(word, lanes)
             low, mark  = Signal(LOW), Signal()
@@ -67,21 +70,25 @@ class Counters(LiteXModule):
                 If(pulse & (low == 2**LOW - 1), mark.eq(1)),
             ]
             lows[line][lane] = low, mark
+        self.sync += [marked[n].eq(Reduce("OR", [mark for _, mark in lane])) for n, lane in enumerate(lows)]
 
         # Scanner ----------------------------------------------------------------------------------
 
         # A line is read in one cycle and written in the next, unless it is being looked at.
-        line   = Signal(max=depth, reset=first)
-        after  = Signal(max=depth)
-        second = Signal()
-        wiping = Signal(reset=1)
-        wait   = Signal()
-        marks  = Signal(lanes)
+        line    = Signal(max=depth, reset=first)
+        after   = Signal(max=depth)
+        second  = Signal()
+        wiping  = Signal(reset=1)
+        resting = Signal()
+        wait    = Signal()
+        marks   = Signal(lanes)
+        nearest = Signal(max=depth)  # the first line with marks
         self.comb += [
+            *[If(marked[n], nearest.eq(n)) for n in reversed(range(first, depth))],
             after.eq(Mux(line == depth - 1, first, line + 1)),
             # `here` is late in the cycle, so it is not used: the scanner also waits for reads of
             # other registers.
-            wait.eq(~second | (self.re & (self.adr == line))),
+            wait.eq(~second | resting | (self.re & (self.adr == line))),
             scan.adr.eq(Mux(wait, line, after)),
             Case(line, {n: marks.eq(Cat(*[mark for _, mark in lane])) for n, lane in enumerate(lows)}),
             write.adr.eq(line),
@@ -95,6 +102,15 @@ class Counters(LiteXModule):
             If(~wait,
                 line.eq(after),
                 If(line == depth - 1, wiping.eq(0)),
+            ),
+            If(resting,
+                If(marked != 0,
+                    resting.eq(0),
+                    second.eq(0),
+                    line.eq(nearest)
+                )
+            ).Elif((marked == 0) & ~wiping,
+                resting.eq(1)
             ),
         ]
 

@@ -13,19 +13,21 @@ from dibber.interface.register_bank import line_port
 # Register Bridge ----------------------------------------------------------------------------------
 
 class RegisterBridge(LiteXModule):
-    """Wishbone to a 32-bit line port. A store takes 1 cycle, a load 3.
+    """Wishbone to a 32-bit line port. A store takes 1 cycle, a load 3, from the first cycle in which
+    it is not held.
 
     Parameters
     ----------
     whole : whether a store is of a whole word, where that is known earlier than the bus; others are
             then ignored
+    hold  : a load on the bus waits; a store does not
 
     Attributes
     ----------
     bus  : wishbone.Interface, in
     port : line_port(32), out      word addressed
     """
-    def __init__(self, whole=None):
+    def __init__(self, whole=None, hold=0):
         self.bus  = bus  = wishbone.Interface(data_width=32, adr_width=30)
         self.port = port = line_port(32)
 
@@ -39,7 +41,7 @@ class RegisterBridge(LiteXModule):
             port.dat_w.eq(bus.dat_w),
             port.be.eq(bus.sel if whole is None else 0xf),
             port.we.eq(request & bus.we & (1 if whole is None else whole)),
-            port.re.eq(request & ~bus.we & (waiting == 0)),
+            port.re.eq(request & ~bus.we & (waiting == 0) & ~hold),
             bus.dat_r.eq(port.dat_r),
             bus.ack.eq(request & (bus.we | waiting[1])),
         ]

@@ -33,6 +33,7 @@ class DebugModule(LiteXModule):
     core      : core_port, out          VexRiscv's debug bus
     bus       : wishbone.Interface, out
     reset     : Signal(), in            the hart is held in reset
+    active    : Signal(), out           a debugger is connected
     halted    : Signal(), out           the hart is halted
     ndmreset  : Signal(), out
     """
@@ -43,12 +44,12 @@ class DebugModule(LiteXModule):
         self.core     = hart.core
         self.bus      = system.bus
         self.reset    = Signal()
+        self.active   = active = Signal()
         self.halted   = Signal()
         self.ndmreset = Signal()
 
         # # #
 
-        active = Signal()
         self.comb += [
             hart.reset.eq(self.reset),
             hart.active.eq(active),

@@ -57,7 +57,8 @@ class Tags(LiteXModule):
 
     Cycles: one tag a cycle. `known` and `live` answer in the same cycle; a released tag is unknown
     in the next cycle. Checking an age takes 3 cycles, and one more for each coinciding release. One
-    check of all tags is a *round*. An expiry is at most 3 rounds late.
+    check of all tags is a *round*. An expiry is at most 3 rounds late. While no tag is in use, no
+    age is checked, and time stands still.
     """
     def __init__(self, tags, timeout, quarantine, base=UNEXTENDED):
         self.extended   = Signal()
@@ -87,6 +88,7 @@ class Tags(LiteXModule):
         # path of the search and of the return, which reaches every tag. In between, `in_use`
         # already excludes the tag.
         busy            = Signal(tags)
+        taken           = Signal()
         tag_returns     = Signal()
         returned_tag    = Signal(8)
         quarantine_over = Signal()
@@ -110,6 +112,7 @@ class Tags(LiteXModule):
             phase_of_returned.adr.eq(returned_tag),
         ]
         self.comb += [
+            taken.eq(source.valid & source.ready),
             self.known.eq(in_use(self.answered) & (self.answered < tags) &
                 (self.answered_phase == phase_of_answered.dat_r)),
             self.live.eq(self.known & ~is_expired[self.answered]),
@@ -120,7 +123,7 @@ class Tags(LiteXModule):
         ]
         for i in range(tags):
             self.sync += [
-                If(source.valid & source.ready & (source.tag == i),
+                If(taken & (source.tag == i),
                     busy[i].eq(1)
                 ),
                 If((self.expire & (scan == i)) | (self.fail & self.live & (self.answered == i)),
@@ -131,6 +134,12 @@ class Tags(LiteXModule):
                     expired[i].eq(0)
                 )
             ]
+
+        # While no tag is in use the scan rests, so that an idle card changes no state here.
+        tags_in_use = Signal(max=tags + 1)
+        resting     = Signal()
+        self.comb += resting.eq(settled & (tags_in_use == 0))
+        self.sync += tags_in_use.eq(tags_in_use + taken - tag_returns)
 
         # Free tags: one FIFO for the tags of every host, one for extended tags.
         low      = min(tags, base)
@@ -179,7 +188,7 @@ class Tags(LiteXModule):
         self.comb += [
             stamp.adr.eq(source.tag),
             stamp.dat_w.eq(now),
-            stamp.we.eq(source.valid & source.ready),
+            stamp.we.eq(taken),
             look.adr.eq(scan),
             age.eq(now - look.dat_r),
             self.expire_tag.eq(scan),
@@ -191,7 +200,7 @@ class Tags(LiteXModule):
         fsm.act("LOOK",
             NextValue(watched, in_use(scan) & ~failing),
             NextValue(in_quarantine, is_expired[scan]),
-            NextState("COMPARE")
+            If(~resting, NextState("COMPARE"))
         )
         fsm.act("COMPARE",
             NextValue(timed_out, age >= timeout_rounds),

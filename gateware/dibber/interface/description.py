@@ -104,6 +104,9 @@ CONSTANTS = (
         "address of the slots for the control program: all sets in order. Sets of missing "
         "endpoints read as anything. Only the OUTBOX can be written, in whole words"),
 
+    ("EVENTS_HOLD",            4096,
+        "a load of EVENTS_HELD waits for an event until the card's clock is a multiple of so many "
+        "cycles"),
     ("TRACE_ENTRIES",           256, "entries of the control program's trace ring"),
     ("QUEUE_ENTRY_BYTES",        32, "bytes of a completion or event"),
     ("QUEUE_MAX_ENTRIES",     65536, "entries of the longest completion or event queue"),
@@ -1179,6 +1182,9 @@ MCP = bank("mcp", "the control program's registers",
         "1: the host wrote to the SRAM since this bit was cleared; the processor's instruction "
         "cache may be stale"),
     Register("ENDPOINTS",    "ro", "number of endpoints, as in host register GEOMETRY"),
+    Register("EVENTS_HELD",  "ro",
+        "the same as EVENTS. A load by the processor waits while EVENTS is 0, but not longer than "
+        "constant EVENTS_HOLD says, and not while a debugger is connected"),
 )
 
 BRIDGE = bank("bridge", "host side of a card behind a UART",

@@ -46,6 +46,7 @@ class ControlProgram(LiteXModule):
         self.comb += [
             *connect_lines(processor.registers, registers.port),
             registers.written.eq(processor.written),
+            processor.release.eq(registers.release),
             watchdog.kick.eq(registers.watchdog.strobe),
             watchdog.cycles.eq(registers.watchdog.cycles),
             watchdog.hold.eq(processor.halted),

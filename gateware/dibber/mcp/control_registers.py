@@ -53,6 +53,8 @@ class ControlRegisters(LiteXModule):
     Attributes
     ----------
     port       : line_port(32)                        the processor's, which writes whole words
+    release    : Signal(), out                        a load of EVENTS_HELD is answered: EVENTS was not
+                 0 a cycle ago, or the clock was a multiple of EVENTS_HOLD
     link_up    : Signal(), in
     jobs       : Endpoint(job_layout), out            one cycle each; `ready` is ignored
     job_space  : Signal(8), in
@@ -108,6 +110,7 @@ class ControlRegisters(LiteXModule):
     identity   : Signal(32), out                      register IDENTITY
     """
     def __init__(self, host, cycles, endpoints=C.ENDPOINTS):
+        self.release       = Signal()
         self.link_up       = Signal()
         flow, endpoint     = ("flow", log2_int(FLOWS)), ("endpoint", log2_int(endpoints))
         self.jobs          = stream.Endpoint(job_layout())
@@ -203,7 +206,7 @@ class ControlRegisters(LiteXModule):
     # Clock and Timer ------------------------------------------------------------------------------
 
     def add_timer(self, cycles):
-        """CYCLES_LOW and TIMER."""
+        """CYCLES_LOW and TIMER, and the end of a wait for events."""
         bank = self.bank
         status, storage, strobe = bank.status, bank.storage, bank.strobe
         events = self.events
@@ -219,6 +222,9 @@ class ControlRegisters(LiteXModule):
             If(armed & ~ahead[31], reached.eq(1)),
             If(strobe["TIMER"][0], armed.eq(1), reached.eq(0)),
         ]
+        shown = status["EVENTS"][0]
+        self.comb += status["EVENTS_HELD"][0].eq(shown)
+        self.sync += self.release.eq((shown != 0) | (cycles[:log2_int(C.EVENTS_HOLD)] == 0))
 
     # Commands -------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from litex.soc.interconnect import wishbone
 from dibber.common.register_bridge import RegisterBridge
 from dibber.common.sram import SharedSRAM
 from dibber.debug.dm import DebugModule
-from dibber.interface.description import C, image_limit
+from dibber.interface.description import C, MCP, image_limit
 from dibber.layouts import slot_port, slot_write_port
 from dibber.mcp import vexriscv
 
@@ -121,7 +121,10 @@ class Processor(LiteXModule):
     largest image, so that code is fetched once. The data cache writes through, so that the host
     sees what the program wrote. The caches do not snoop: `written` tells the program that the host
     wrote to the SRAM. The only interrupt is the watchdog's, because the control program is one loop
-    that reads EVENTS.
+    that waits for EVENTS.
+
+    A load of EVENTS_HELD waits on the bus until `release`. It does not wait while a debugger is
+    connected, because the debugger shares that bus, and halts the processor only between loads.
 
     A fetch or load from an empty address gives 0, which is an illegal instruction. So a program
     that jumps there traps, and does not hang.
@@ -140,6 +143,7 @@ class Processor(LiteXModule):
     ----------
     reset     : Signal(), in             holds the processor at address 0, its caches empty
     timer_interrupt : Signal(), in       level; machine timer interrupt
+    release   : Signal(), in             loads of EVENTS_HELD are answered
     firmware  : line_port(data_width)    the host's window on the SRAM
     written   : Signal(), out            one cycle: the host wrote there
     registers : line_port(32), out       at MCP_REGISTER_BASE
@@ -153,6 +157,7 @@ class Processor(LiteXModule):
         assert sram_bytes <= C.SRAM_MAX
         self.reset           = Signal()
         self.timer_interrupt = Signal()
+        self.release         = Signal()
 
         # # #
 
@@ -177,7 +182,8 @@ class Processor(LiteXModule):
             o_dBusWishbone_ADR_taken        = taken)
         self.sram      = SharedSRAM(sram_bytes, data_width)
         self.whole     = Signal()
-        self.bridge    = RegisterBridge(self.whole)
+        self.hold      = Signal()
+        self.bridge    = RegisterBridge(self.whole, self.hold)
         self.slots     = SlotBridge(data_width)
         self.firmware  = self.sram.port
         self.written   = Signal()
@@ -220,14 +226,20 @@ class Processor(LiteXModule):
         # The area of an address is decoded a cycle early, into a register beside the address.
         its, others, chosen = Signal(3), Signal(3), Signal(3)
         others_whole        = Signal()
+        its_held            = Signal()  # its address is that of EVENTS_HELD in the area of registers
+        events_held         = (C.MCP_REGISTER_BASE + MCP["EVENTS_HELD"].offset)//4
         self.sync += [
-            If(taken, its.eq(areas(following))),
+            If(taken,
+                its.eq(areas(following)),
+                its_held.eq(following[:10] == events_held & 0x3ff)
+            ),
             others.eq(areas(debug.bus.adr)),
             others_whole.eq(debug.bus.sel == 0xf),
         ]
         self.comb += [
             chosen.eq(Mux(self.arbiter.rr.grant == 0, its, others)),
             self.whole.eq(Mux(self.arbiter.rr.grant == 0, cpu.dbus.sel == 0xf, others_whole)),
+            self.hold.eq((self.arbiter.rr.grant == 0) & its_held & ~self.release & ~debug.active),
         ]
         self.decoder = Decoder(data, list(zip(chosen, [self.sram.dbus, self.bridge.bus, self.slots.bus], strict=True)))
         self.fetch_decoder = Decoder(cpu.ibus, [(sram(cpu.ibus.adr), self.sram.ibus)])

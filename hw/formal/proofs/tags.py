@@ -118,7 +118,20 @@ class Once(Harness):
         self.comb += phases.adr.eq(tag)
         self.lemma("flying",  implies(busy, where == FLYING))
         self.lemma("phase",   implies(busy, phases.dat_r == last) & implies(where == NEW, last))
-        self.lemma("returns", implies(returning, busy) & implies(free, which < self.tags))
+        self.lemma("returns", implies(returning, busy) & implies(free, which < self.tags)
+            & implies(free, (inner(block, "busy") >> which)[0]))
+
+        # The scan rests only while no tag is in use. Sums have signals of their own, because Verilog
+        # loses the carry of a sum inside a comparison.
+        resting, busy_tags, count = (inner(block, name) for name in ("resting", "busy", "tags_in_use"))
+        busy_count, filled, counted = (Signal(bits + 3) for _ in range(3))
+        self.comb += [
+            busy_count.eq(sum(busy_tags[n] for n in range(self.tags))),
+            filled.eq(sum(fills)),
+            counted.eq(count + sum(fifo.fifo.level for fifo in inner(block, "fifos"))),
+        ]
+        self.prove("awake",   implies(resting, busy_tags == 0))
+        self.lemma("counted", (busy_count <= count) & (counted == filled))
 
         # Age. `now` counts rounds, in which each tag has 3 cycles or more; `position` counts the
         # cycles.
@@ -143,14 +156,17 @@ class Once(Harness):
         ]
         begin = Signal(len(since))
         steps = Signal()
-        self.comb += [begin.eq(scan*3 + phase), steps.eq(~(fsm.ongoing("JUDGE") & (block.release | block.fail)))]
+        self.comb += [
+            begin.eq(scan*3 + phase),
+            steps.eq(~(fsm.ongoing("JUDGE") & (block.release | block.fail)) & ~(fsm.ongoing("LOOK") & resting)),
+        ]
         wraps = steps & (begin == 3*self.tags - 1) & (lag == 2**len(lag) - 1)
         self.sync += If(handed, since.eq(begin + steps)).Elif(wraps, since.eq(0)).Else(since.eq(since + steps))
         rounds = inner(block, "quarantine_rounds")
         self.lemma("in_use",  implies(in_use, alive | (cycles > self.quarantine)) & implies(alive, in_use))
         self.lemma("since",   implies(alive, since == position))
         self.lemma("age",     implies(alive, least >= since))
-        self.lemma("watched", implies(mine & ~fsm.ongoing("LOOK"), busy))
+        self.lemma("watched", implies(watched & ~fsm.ongoing("LOOK"), (busy_tags >> scan)[0]))
         self.lemma("look",    implies(mine & fsm.ongoing("COMPARE"), look.dat_r == stamp))
         self.lemma("over",    implies(mine & fsm.ongoing("JUDGE") & over, lag >= rounds))
         self.lemma("fsm",     fsm.ongoing("LOOK") | fsm.ongoing("COMPARE") | fsm.ongoing("JUDGE"))
@@ -187,6 +203,8 @@ PROPERTIES = [
             Mutant("a failed read frees the tag", "dibber.deposit.tags",
                 "tag_returns.eq((self.release & self.known) | quarantine_over)",
                 "tag_returns.eq(((self.release | self.fail) & self.known) | quarantine_over)", depth=40, harness="OnceSmall"),
+            Mutant("the scan rests with a tag in use", "dibber.deposit.tags", "(tags_in_use == 0)",
+                "(tags_in_use <= 1)", depth=40, harness="OnceSmall"),
             Mutant("a failed read's tag stays live", "dibber.deposit.tags", "(self.fail & self.live & (self.answered == i))",
                 "0", depth=40, harness="OnceSmall"),
             Mutant("each use has the same phase", "dibber.deposit.tags",

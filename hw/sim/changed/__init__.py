@@ -28,13 +28,15 @@ An unknown form of C++ ends the build with a sentence (`UnknownForm`).
 # SPDX-License-Identifier: BSD-2-Clause
 
 from changed import activity, emit, model, schedule, units
+from changed.emit import VARIABLES
 from changed.statements import UnknownForm
 
-__all__ = ["UnknownForm", "write"]
+__all__ = ["VARIABLES", "UnknownForm", "write"]
 
 
 def write(verilated, output, top, counted=False):
-    """Write the C++ of a card into the folder `output`: evaluator.h, evaluator.cc, chunks_N.cc.
+    """Write the C++ of a card into the folder `output`: evaluator.h, evaluator.cc, variables.cc,
+    chunks_N.cc.
 
     verilated : folder of Verilator's C++
     top       : name of the top module

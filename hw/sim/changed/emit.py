@@ -10,6 +10,7 @@ from changed.statements import Assignment, Condition
 
 FILES = 16  # of chunks, which are compiled in parallel
 WORD = 64  # bits of a word of the bitmap
+VARIABLES = "variables.cc"  # a file with code that runs once, to be compiled without optimisation
 
 HEAD = """/* Written by hw/sim/changed: only what changed is computed. */
 
@@ -164,7 +165,7 @@ class Writer:
     def header(self):
         prefix = self.card.prefix
         text = HEAD + "#pragma once\n\n"
-        text += "#include <cstddef>\n#include <cstdint>\n#include <cstring>\n\n"
+        text += "#include <cstddef>\n#include <cstdint>\n#include <cstring>\n#include <vector>\n\n"
         text += f'#include "{prefix}__pch.h"\n'
         text += "".join(f'#include "{instance.kind}.h"\n' for instance in self.card.instances)
         text += f"""
@@ -180,6 +181,15 @@ public:
 
     /* A memory was written from outside: anything may have changed. */
     void touch() {{ std::memset(changed, 0xff, sizeof(changed)); }}
+
+    struct Variable {{
+        const char* name; /* in Verilog */
+        const void* at;
+        size_t bytes;
+    }};
+
+    /* All variables of the Verilog that the chunks write, but for memories. */
+    std::vector<Variable> variables() const;
 
     static constexpr size_t chunks = {len(self.chunks)};
     uint64_t runs[{len(self.chunks) if self.counted else 1}] = {{}}; /* of each chunk, if counted */
@@ -266,6 +276,24 @@ void Evaluator::settle()
         text += self.run("settle") + "}\n\nvoid Evaluator::clock()\n{\n"
         return text + self.run("clock") + "}\n"
 
+    def variables(self):
+        """The file with the table of the Verilog's variables. Of the locals and of the names that
+        Verilator invents, none is in it.
+        """
+        written = sorted(set().union(*self.writes))
+        found = [
+            variable
+            for variable in written
+            if re.match(r"i\d+\.(?!__V)", variable.replace("__PVT__", ""))
+            and not self.card.is_array(variable)
+        ]
+        text = HEAD + '#include "evaluator.h"\n\n'
+        text += "std::vector<Evaluator::Variable> Evaluator::variables() const\n{\n"
+        text += self.instances(found) + "    return {\n"
+        for variable in found:
+            text += f'        {{"{activity.name(variable)}", &{variable}, sizeof({variable})}},\n'
+        return text + "    };\n}\n"
+
     def files(self):
         """Texts of the files with chunks, of about equal weight."""
         share = sum(chunk.weight for chunk in self.chunks) / FILES
@@ -320,6 +348,7 @@ def write(card, chunks, output, counted):
     writer = Writer(card, chunks, counted)
     (output / "evaluator.h").write_text(writer.header())
     (output / "evaluator.cc").write_text(writer.evaluator())
+    (output / VARIABLES).write_text(writer.variables())
     for number, text in enumerate(writer.files()):
         (output / f"chunks_{number}.cc").write_text(text)
     if counted:

@@ -4,6 +4,9 @@
 
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "Vdibber_card.h"
 
 class Evaluator {
@@ -26,6 +29,15 @@ public:
 
     /* A memory was written from outside. */
     void touch() {}
+
+    struct Variable {
+        const char* name;
+        const void* at;
+        size_t bytes;
+    };
+
+    /* Only the step that computes what changed has a table of them. */
+    std::vector<Variable> variables() const { return {}; }
 
 private:
     Vdibber_card& model_;
