@@ -256,7 +256,7 @@ class Ninja:
             "  description = compile $in",
             "",
             "rule link",
-            f"  command = {os.environ.get('CXX', 'g++')} -pthread -o $out $in -latomic",
+            f"  command = {os.environ.get('CXX', 'g++')} -pthread -o $out $in -latomic -ldl",
             "  description = link $out",
             "",
         ]

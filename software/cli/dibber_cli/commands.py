@@ -3,11 +3,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
+import sys
+import tomllib
 
 import libdibber
 from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
 
-from dibber_cli import output, paths, profile, simulator
+from dibber_cli import output, paths, profile, simulator, topology
 from dibber_cli.errors import UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
@@ -128,24 +130,42 @@ def fw_load(arguments):
 # Simulator ----------------------------------------------------------------------------------------
 
 
-def _sockets():
-    return [f"sim:{paths.run_directory()}/card{n}.sock" for n in range(2)]
-
-
 def sim_start(arguments):
-    options = [word for change in arguments.set for word in ("--set", change)]
+    options = [
+        word
+        for name in ("set", "fault", "at")
+        for value in getattr(arguments, name)
+        for word in (f"--{name}", value)
+    ]
+    options += ["--script", arguments.script] if arguments.script else []
     options += ["--jtag"] if arguments.jtag else []
     pid = simulator.start(
         profile.load(arguments.profile),
+        arguments.topology,
         participants=arguments.participants,
         seed=arguments.seed,
         options=options,
     )
     if arguments.json:
-        print_json({"process": pid, "uris": _sockets(), "log": str(paths.run_directory() / "log")})
+        print_json(
+            {
+                "process": pid,
+                "uris": simulator.running_uris(),
+                "log": str(paths.run_directory() / "log"),
+            }
+        )
     else:
         print(f"process {pid}, log {paths.run_directory() / 'log'}")
-        print("\n".join(_sockets()))
+        print("\n".join(simulator.running_uris()))
+    return 0
+
+
+def sim_topology(arguments):
+    text, cards = topology.text_of(arguments.topology)
+    if arguments.json:
+        print_json({"cards": cards, **tomllib.loads(text)})
+    else:
+        sys.stdout.write(text)
     return 0
 
 
@@ -165,7 +185,7 @@ def sim_status(arguments):
         status.update(
             process=pid,
             profile=simulator.running_profile(),
-            uris=_sockets(),
+            uris=simulator.running_uris(),
             clock=simulator.clock_state(),
             log=str(paths.run_directory() / "log"),
         )
@@ -176,7 +196,7 @@ def sim_status(arguments):
     else:
         print(f"process {pid}, profile {status['profile']}, log {status['log']}")
         print(f"clock: {status['clock']}")
-        print("\n".join(_sockets()))
+        print("\n".join(simulator.running_uris()))
     return 0
 
 

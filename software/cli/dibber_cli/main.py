@@ -9,6 +9,7 @@
 import argparse
 import errno
 
+from dibber.interface.description import C
 from libdibber import DibberError
 
 from dibber_cli import (
@@ -23,6 +24,7 @@ from dibber_cli import (
     signals,
     simulator,
     streams,
+    topology,
 )
 from dibber_cli import (
     map as network,
@@ -148,13 +150,40 @@ def parser():
         sim,
         "start",
         commands.sim_start,
-        "Start two cards and a cable in the background.",
-        ["dibber sim start", "dibber sim start --participants 2 --set link.length_m=20"],
+        "Start two cards and a cable in the background, or another topology.",
+        [
+            "dibber sim start",
+            "dibber sim start --participants 2 --set link.length_m=20",
+            "dibber sim start --topology star:8 --at '1000 pull cable3' --at '2000 plug cable3'",
+        ],
     )
     add_profile(p)
     p.add_argument(
+        "--topology",
+        metavar="NAME|FILE",
+        help=f"cards, switches and cables: {', '.join(topology.NAMES)}, or a file "
+        "('dibber sim topology' prints one)",
+    )
+    p.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="[CABLE=]KIND[:T0:T1[:DIRECTION]]",
+        help="what is wrong with a cable, or with all, from T0 to T1 in microseconds: unplugged, "
+        "noise, stop, inverted, rate, foreign or loopback; may be given again",
+    )
+    p.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="'TIME ACTION NAME [RATE]'",
+        help="at a simulated time in microseconds: pull, plug or errors (its bit error rate) of a "
+        "cable; off, on or power of a card or switch; may be given again",
+    )
+    p.add_argument("--script", metavar="FILE", help="such events, one a line")
+    p.add_argument(
         "--participants",
-        type=numbers.whole(0, 16),
+        type=numbers.whole(0, C.NODES * C.ENDPOINTS),
         default=0,
         metavar="N",
         help="time waits until N programs have opened a card (default 0: no wait)",
@@ -167,6 +196,14 @@ def parser():
         action="store_true",
         help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
     )
+    p = command(
+        sim,
+        "topology",
+        commands.sim_topology,
+        "Print the file of a topology, for --topology.",
+        ["dibber sim topology torus:4x4", "dibber sim topology star:8 > star.toml"],
+    )
+    p.add_argument("topology", metavar="NAME|FILE", help=f"{', '.join(topology.NAMES)}, or a file")
     command(sim, "stop", commands.sim_stop, "End the simulator in the background.")
     command(
         sim, "status", commands.sim_status, "Show the simulator in the background and its sockets."
