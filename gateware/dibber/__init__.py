@@ -13,6 +13,7 @@ LAYERS = (
     "debug",      # the debugger's way to the control program
     "link",       # words on the cable: training, flow control, slack buffer
     "packet",     # packets: headers, sequence numbers, acknowledgements
+    "fabric",     # between cards: the switch
     "host",       # PCIe: TLPs, BAR 0, queue entries, interrupts
     "deposit",    # host memory: regions, page tables, gather and scatter engines
     "endpoint",   # command slots, doorbells, queues, arrivals

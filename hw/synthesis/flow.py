@@ -35,7 +35,7 @@ PART = "LFE5UM5G-85F-8"  # as on ECPIX-5
 # gets the attribute, so `-no-rw-check` is not used. Of the tables' places and lines in
 # deposit/finder.py, `block_storage` of FIFOs, `block_packets` of those that wait, `block_counts` of
 # counters, `block_readback` of host registers, the MSI-X table and the buffers of the flash the
-# same holds (common/places.py, packet/bulk.py, mcp/counters.py, interface/readback.py,
+# same holds (common/places.py, packet/bulk.py, common/counters.py, interface/readback.py,
 # host/msix_table.py, host/flash.py). What the region table and the queue writer read then is thrown away
 # (deposit/regions.py, endpoint/queues.py). The processor's caches and registers are SpinalHDL
 # memories with the default readUnderWrite = dontCare, and it forwards what is being written itself.

@@ -9,8 +9,11 @@ import zlib
 from dibber.interface.description import INTERFACE
 
 # Files that are known by what they describe: most of their strings are prose for the C header and
-# the documentation. `canonical` is the description without that prose.
-DESCRIBED = {"interface/description.py": INTERFACE.canonical}
+# the documentation. `canonical` is the description without that prose. It has the switch, too.
+DESCRIBED = {
+    "interface/description.py": INTERFACE.canonical,
+    "interface/switch.py":      lambda: "",
+}
 
 # Prose --------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ docs/design explains the layouts. The interface hash covers names and layouts, b
 
 from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
+from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SWITCH_DROP
 
 VERSION = (0, 5)
 
@@ -117,6 +118,7 @@ CONSTANTS = (
     ("FRAME_WORDS",              64, "largest number of words that a frame reads or writes"),
 
     ("CLOCK_MESSAGE",        0xd1b0, "vfio-user command number of the simulator's clock extension"),
+    *SWITCH_CONSTANTS,
 )
 
 # Enumerations -------------------------------------------------------------------------------------
@@ -377,7 +379,8 @@ CALL = enum("call", 32, "library calls whose CPU time is charged",
 )
 
 ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, FAST_KIND, ENTRY,
-         CHANNEL, MCP_STATE, TRACE, LINK_STATE, LINK_REASON, PRBS, CLOCK_OP, CALL)
+         CHANNEL, MCP_STATE, TRACE, LINK_STATE, LINK_REASON, PRBS, CLOCK_OP, CALL,
+         SWITCH_DROP, SWITCH_COUNTER)
 
 # Structures ---------------------------------------------------------------------------------------
 
@@ -1189,7 +1192,7 @@ BRIDGE = bank("bridge", "host side of a card behind a UART",
         "written there; write ones to clear", count=8),
 )
 
-BANKS = (HOST, DOORBELL, MCP, BRIDGE)
+BANKS = (HOST, DOORBELL, MCP, BRIDGE, SWITCH)
 
 INTERFACE = Interface(VERSION, CONSTANTS, ENUMS, STRUCTS, BANKS)
 

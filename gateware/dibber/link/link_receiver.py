@@ -138,24 +138,28 @@ class LinkReceiver(LiteXModule):
     word or its END comes. An error ends all begun packets as bad in the same cycle: an erroneous
     symbol, an unknown control word, a START inside a packet of its own channel, a packet's word
     after an END, the loss of the link. Words after it are ignored until the next START or RESUME. A
-    packet with a prefix, whose route does not end here, is not begun. A RESUME of a channel without
-    a begun packet is no error: its packet was ended here, and the sender cannot know.
+    RESUME of a channel without a begun packet is no error: its packet was ended here, and the
+    sender cannot know.
+
+    The route of a packet with a prefix does not end here. A card does not begin it. A switch begins
+    it like any other packet; its prefix words come before the header.
 
     Parameters
     ----------
     channels : number of virtual channels, 2 to 4
+    routed   : packets with a prefix are begun, as in a switch
 
     Attributes
     ----------
     sink    : Endpoint(serial_rx_layout), in
-    sources : list of Endpoint(word_layout), out   without backpressure
+    sources : list of Endpoint(word_layout), out   without backpressure; `prefix` only if `routed`
     up      : Signal(), in       packets are accepted
-    misrouted : Signal(), out    one cycle for each packet with a prefix
+    misrouted : Signal(), out    one cycle for each packet with a prefix; 0 if `routed`
     decoder : WordDecoder        its flow, nonce, ping and pong words are used by other blocks
 
     Cycles: 1 from a word's successor to `sources`; one word more if the lanes are not aligned.
     """
-    def __init__(self, channels):
+    def __init__(self, channels, routed=False):
         self.decoder = decoder = WordDecoder(channels)
         self.sink    = decoder.sink
         self.sources = sources = [stream.Endpoint(word_layout()) for _ in range(channels)]
@@ -179,6 +183,9 @@ class LinkReceiver(LiteXModule):
             ends_all_bad.eq(decoder.is_wrong | start_clash | stray_word | ~self.up),
         ]
         for n, source in enumerate(sources):
+            begins = self.up & decoder.is_start & decoder.channel[n]
+            if not routed:
+                begins = begins & ~decoder.routed
             held   = Signal(32)
             adds   = Signal()
             closes = Signal()
@@ -202,13 +209,17 @@ class LinkReceiver(LiteXModule):
                     begun[n].eq(0),
                     holds_word[n].eq(0)
                 ),
-                If(self.up & decoder.is_start & decoder.channel[n] & ~decoder.routed,
+                If(begins,
                     begun[n].eq(1),
                     is_first[n].eq(1)
                 ),
             ]
+            if routed:
+                # The number of prefix words is in bits 6:4 of START's second symbol.
+                self.sync += If(begins, source.prefix.eq(decoder.data[12:15]))
+        if not routed:
+            self.sync += self.misrouted.eq(self.up & decoder.is_start & decoder.routed)
         self.sync += [
-            self.misrouted.eq(self.up & decoder.is_start & decoder.routed),
             If(ends, active.eq(0)),
             If(decoder.is_start | decoder.is_resume, active.eq(decoder.channel)),
         ]

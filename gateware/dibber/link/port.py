@@ -61,6 +61,15 @@ class LinkPort(LiteXModule):
     Cycles: 1 from `sinks` to `serial_tx`; 3 from a word's successor on `serial_rx` to `sources`
     through an empty slack buffer, 2 for a channel in `sunk`.
     """
+    routed = False  # whether packets with a prefix are received, as in a switch
+
+    @staticmethod
+    def make_buffers(depths):
+        """The slack buffers of channels: `depths` is a dict of channel -> words. A subclass may
+        return other blocks with the attributes of SlackBuffer.
+        """
+        return {n: SlackBuffer(words) for n, words in depths.items()}
+
     def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=()):
         depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]
         assert max(depths) < 1024
@@ -70,7 +79,7 @@ class LinkPort(LiteXModule):
         # # #
 
         self.transmitter = transmitter = LinkTransmitter(channels)
-        self.receiver    = receiver    = LinkReceiver(channels)
+        self.receiver    = receiver    = LinkReceiver(channels, self.routed)
         self.training    = training    = LinkTraining()
         self.diagnosis   = diagnosis   = LinkDiagnosis()
         self.peering     = peering     = LinkPeer()
@@ -80,7 +89,7 @@ class LinkPort(LiteXModule):
         pipes = [Skid(word_layout()) for _ in range(channels)]
         self.submodules += pipes
         self.comb += [pipe.source.connect(sink) for pipe, sink in zip(pipes, transmitter.sinks)]
-        slack = {n: SlackBuffer(words) for n, words in enumerate(depths) if n not in sunk}
+        slack = self.make_buffers({n: words for n, words in enumerate(depths) if n not in sunk})
         for n, buffer in slack.items():
             self.add_module(f"slack{n}", buffer)
         of_slack = lambda name: [

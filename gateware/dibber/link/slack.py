@@ -22,7 +22,8 @@ class SlackBuffer(LiteXModule):
 
     Parameters
     ----------
-    words : depth; STOP above `words - HEADROOM_WORDS`, GO below half of this level
+    words    : depth; STOP above `words - headroom`, GO below half of this level
+    headroom : words that may come after the high mark; HEADROOM_WORDS if not given
 
     Attributes
     ----------
@@ -34,8 +35,9 @@ class SlackBuffer(LiteXModule):
 
     Cycles: 1 from sink to source if it is empty, otherwise 3.
     """
-    def __init__(self, words):
-        assert words >= 2*HEADROOM_WORDS
+    def __init__(self, words, headroom=None):
+        headroom = headroom or HEADROOM_WORDS
+        assert words >= 2*headroom
         self.sink     = sink   = stream.Endpoint(word_layout())
         self.source   = source = stream.Endpoint(word_layout())
         self.stop     = Signal()
@@ -44,7 +46,7 @@ class SlackBuffer(LiteXModule):
 
         # # #
 
-        high = words - HEADROOM_WORDS
+        high = words - headroom
         low  = high//2
 
         self.fifo = fifo = BypassedFIFO([("data", 32), ("bad", 1)], words)

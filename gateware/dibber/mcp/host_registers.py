@@ -9,10 +9,10 @@ from migen import *
 from litex.gen import *
 
 from dibber.common.code_identity import code_crc
+from dibber.common.counters import Counters
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.register_bank import RegisterBank, line_port
 from dibber.layouts import SHOWN, shown_layout
-from dibber.mcp.counters import Counters
 from dibber.mcp.processor import SRAM_BYTES, image_bytes
 
 # Counters -----------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ PROPERTIES = [
         f"{WORDS} words", "Obeyed", k=2, quick=True, mutants=[
             Mutant("STOP a word late", "dibber.link.slack", "fifo.level > high,", "fifo.level > high + 1,",
                 depth=24, harness="ObeyedSmall"),
-            Mutant("half the headroom", "dibber.link.slack", "words - HEADROOM_WORDS\n", "words - HEADROOM_WORDS//2\n",
+            Mutant("half the headroom", "dibber.link.slack", "words - headroom\n", "words - headroom//2\n",
                 depth=24, harness="ObeyedSmall"),
     ]),
     Property("slack-obeyed-shallow", "link/slack", OBEYED, f"{DEPTHS[-1]} words", "ObeyedShallow", k=2),

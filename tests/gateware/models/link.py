@@ -143,12 +143,15 @@ class Receiver:
     """What comes out of the words of a link that is UP.
 
     `packets` is a list for each channel of (words, good), as they end, without those of which no
-    word came.
+    word came. With `routed`, packets with a prefix are received too, and `packets` has (number of
+    prefix words, words, good).
     """
 
-    def __init__(self, channels=4):
+    def __init__(self, channels=4, routed=False):
         self.packets = [[] for _ in range(channels)]
+        self.routed = routed
         self.begun = {}  # channel -> words
+        self.prefix = {}  # channel -> number of prefix words
         self.on = None
         self.wrongs = 0  # words that ended what was begun
         self.misrouted = 0  # packets whose route did not end here
@@ -156,7 +159,8 @@ class Receiver:
     def _end(self, channel, good):
         words = self.begun.pop(channel)
         if words:
-            self.packets[channel].append((words, good))
+            packet = (self.prefix[channel], words, good) if self.routed else (words, good)
+            self.packets[channel].append(packet)
 
     def fail(self):
         """Anything that cannot stand where it does, or the loss of the link."""
@@ -174,10 +178,11 @@ class Receiver:
             channel, prefix = value & 15, value >> 4
             if channel in self.begun:
                 self.fail()
-            if prefix:
+            if prefix and not self.routed:
                 self.misrouted += 1
             else:
                 self.begun[channel] = []
+                self.prefix[channel] = prefix
             self.on = channel
         elif kind == "resume":
             self.on = value

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from migen import *
 
-from dibber.mcp.counters import LOW, Counters
+from dibber.common.counters import LOW, Counters
 
 from compiled import run_simulation
 

@@ -1,0 +1,3 @@
+"""What lies between cards: switches."""
+
+# SPDX-License-Identifier: BSD-2-Clause
