@@ -253,7 +253,9 @@ bool Simulation::run_host(Time horizon)
 
 bool Simulation::step()
 {
-    apply_power();
+    /* A host that lost its card may have answered a program, which must run first. */
+    if (apply_power() && !options_.socket_directory.empty() && blocked())
+        return false;
     Time last_cycle_and_up =
         cycle_ * profile_.period() + RootComplex::lookahead_up(profile_) - profile_.period();
     if (!run_host(last_cycle_and_up))
@@ -301,10 +303,11 @@ uint64_t Simulation::next_power_cycle() const
     return (schedule_.power[next_power_].at + period - 1) / period;
 }
 
-/* What the script says of the power of units up to the present cycle. A host whose card has no
- * power reads ones and writes in vain. */
-void Simulation::apply_power()
+/* Do what the script says of the power of units up to the present cycle; whether it said anything.
+ * A host whose card has no power reads ones and writes in vain. */
+bool Simulation::apply_power()
 {
+    size_t before = next_power_;
     for (; next_power_cycle() <= cycle_; next_power_++) {
         const PowerEvent& event = schedule_.power[next_power_];
         Unit& unit = *units_[event.unit];
@@ -316,6 +319,7 @@ void Simulation::apply_power()
         if (event.action != Event::off)
             unit.set_power(true);
     }
+    return next_power_ != before;
 }
 
 void Simulation::reset_card(unsigned card)

@@ -105,7 +105,7 @@ private:
     void offer(unsigned card);
     unsigned lookahead_cycles() const;
     uint64_t next_power_cycle() const;
-    void apply_power();
+    bool apply_power();
     bool step();
     bool run_host(Time horizon);
     void run_units();

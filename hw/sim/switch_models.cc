@@ -37,9 +37,8 @@ std::unique_ptr<SwitchDevice> make_switch(const std::string& name, unsigned port
     std::filesystem::path path =
         std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / file;
     if (!std::filesystem::exists(path, error))
-        throw std::runtime_error("switch '" + name + "': " + file + " is not built: run 'python " +
-                                 "hw/sim/build.py --switch " + std::to_string(ports) +
-                                 " --profile " + profile.name + "'");
+        throw std::runtime_error("switch '" + name + "': " + file +
+                                 " is not built: run 'make switches PROFILE=" + profile.name + "'");
     /* It stays loaded: a switch that lost its power is made anew from it. */
     void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto* make =

@@ -200,14 +200,41 @@ def sim_status(arguments):
     return 0
 
 
+def _network_speed(chosen, arguments):
+    from dibber_cli.bench import speed
+
+    alone, together = speed.of_network(chosen, arguments.seed, arguments.topology)
+    if arguments.json:
+        print_json(
+            {
+                "profile": chosen.name,
+                "topology": arguments.topology,
+                "pair_cycles_per_cpu_second": round(alone),
+                "cycles_per_cpu_second": round(together),
+                "share": round(together / alone, 3),
+            }
+        )
+    else:
+        output.table(
+            ["cards 0 and 1 in bulk, the others at rest", "1000 cycles a CPU second", "share"],
+            [
+                ("pair", f"{alone / 1e3:.1f}", "1.00"),
+                (arguments.topology, f"{together / 1e3:.1f}", f"{together / alone:.2f}"),
+            ],
+        )
+    return 0
+
+
 def sim_speed(arguments):
     from dibber_cli.bench import speed
 
     if not arguments.speed:
         raise UsageError(
-            "dibber sim: start, stop, status or --speed is missing (--help shows what they do)"
+            "dibber sim: start, stop, status, topology or --speed is missing (see --help)"
         )
     chosen = profile.load(arguments.profile)
+    if arguments.topology:
+        return _network_speed(chosen, arguments)
     measured = speed.of_cards(chosen, arguments.seed)
     if arguments.json:
         print_json(

@@ -136,13 +136,19 @@ def parser():
         sub,
         "sim",
         commands.sim_speed,
-        "Simulated cards: start, stop, status; or --speed.",
+        "Simulated cards: start, stop, status, topology; or --speed.",
         ["dibber sim start --profile gen2x1", "dibber sim --speed", "dibber sim stop"],
     )
     p.add_argument(
         "--speed",
         action="store_true",
         help="measure simulated card-cycles a second of CPU time: idle, ping, strided",
+    )
+    p.add_argument(
+        "--topology",
+        metavar="NAME|FILE",
+        help="with --speed: measure cards 0 and 1 in bulk while the others of a topology rest, and "
+        "a pair alone",
     )
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")
