@@ -13,6 +13,7 @@ import subprocess
 
 import pytest
 from dibber_cli import topology
+from test_resident import GROWTH, grown
 from vfio_client import Client
 
 NS = 1000  # picoseconds
@@ -216,6 +217,15 @@ def test_results_do_not_depend_on_the_number_of_threads(network, tmp_path):
     assert run_with(network, tmp_path, 2) == run_with(network, tmp_path, 7) == one
     came, _, _, cables = one
     assert came[0] != came[1] and cables[0]["ends"][0]["bit_errors"] > 0
+
+
+@pytest.mark.fault
+def test_a_network_takes_no_memory_as_time_goes_on(network):
+    """A ring of switches with an open port each, one of them without power, one cable pulled."""
+    events = ("--at", "1 off switch1", "--at", "1 pull cable6")
+    sim = network("ring-of-switches:4", "--participants", 1, *events)
+    client = Client(sim.path(0), timeout=60)
+    assert grown(sim, lambda: client.wait(deadline=3_000_000 * NS)) <= GROWTH
 
 
 # Scripts ------------------------------------------------------------------------------------------

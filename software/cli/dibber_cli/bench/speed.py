@@ -93,11 +93,11 @@ def of_cards(profile, seed):
 
 def of_network(profile, seed, shape):
     """Simulated cycles in a second of CPU time while cards 0 and 1 put bulk to one another: (in a
-    pair, in the network `shape` whose other cards rest). Their start is subtracted.
+    pair, in the network `shape` whose other cards rest). Start and first put are subtracted.
     """
     found = []
     for network in ("pair", shape):
-        start_cycles, start_seconds = _bulk(profile, seed, network, 0)
+        start_cycles, start_seconds = _bulk(profile, seed, network, measure.CHUNK)
         cycles, seconds = _bulk(profile, seed, network, BULK_BYTES)
         found.append((cycles - start_cycles) / (seconds - start_seconds))
     return tuple(found)
