@@ -36,7 +36,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library build models qemu driver bench \
+.PHONY: help install firmware simulator reference litepcie-rate library build models switches qemu driver bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
         test-bitstream test-netlist test-boards synthesis docs figures clean
 
@@ -60,6 +60,7 @@ help:
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
+	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target: docs/figures.md, out/figures.json'
@@ -100,6 +101,14 @@ models: install
 		$(PYTHON) hw/sim/build.py --profile gen2x4 & wide=$$!; \
 		$(PYTHON) hw/sim/build.py --profile gen2x1; narrow=$$?; wait $$wide && test $$narrow = 0; })
 	$(call step,host-model,the host model and the cable without a card,$(PYTHON) hw/sim/build.py --test)
+	$(call step,switch,a simulated switch of 4 ports,$(PYTHON) hw/sim/build.py --switch 4)
+
+# The simulated switches of all sizes, at the clock of PROFILE; the tests need that of 4 ports alone.
+switches: install
+	$(call step,switches,simulated switches of three sizes,{ \
+		$(PYTHON) hw/sim/build.py --profile $(PROFILE) --switch 4 && \
+		$(PYTHON) hw/sim/build.py --profile $(PROFILE) --switch 8 && \
+		$(PYTHON) hw/sim/build.py --profile $(PROFILE) --switch 16; })
 
 # QEMU with vfio-user-pci, a kernel to boot in it and that kernel's headers: for tests only.
 qemu: install

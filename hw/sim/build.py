@@ -8,6 +8,8 @@
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
                                                  to a card and compares its outputs
+    python hw/sim/build.py --switch 8            build/sim/dibber-switch-8.so: a switch of 8 ports,
+                                                 which a simulator loads when a topology has one
     python hw/sim/build.py --plain               build/sim/dibber-sim-128-plain: Verilator's own
                                                  code, which computes all logic in each cycle
 
@@ -63,6 +65,8 @@ VERILATOR_FLAGS = [
     "--output-split",
     "8000",
 ]
+
+SWITCH_PORTS = (4, 8, 16)
 
 # Tools --------------------------------------------------------------------------------------------
 
@@ -127,23 +131,21 @@ def interface_header():
 
 def gateware(directory, data_width, clock_mhz):
     """Verilog of the card; the list of its files is directory/dibber_card.f."""
-    inputs = [*(ROOT / "gateware").rglob("*.py"), ROOT / "boards" / "sim.py"]
-    stamp = Stamp(directory / "gateware.stamp", inputs, (data_width, clock_mhz))
+    verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6)
+
+
+def verilog(directory, script, *options):
+    """Verilog by a script in boards/, which writes the list of its files in directory/*.f.
+
+    options : words of the script's command line
+    """
+    scripts = [ROOT / "boards" / name for name in {"sim.py", script}]
+    inputs = [*(ROOT / "gateware").rglob("*.py"), *scripts]
+    stamp = Stamp(directory / "gateware.stamp", inputs, options)
     if not stamp.current():
         directory.mkdir(parents=True, exist_ok=True)
-        run(
-            [
-                sys.executable,
-                ROOT / "boards" / "sim.py",
-                "--data-width",
-                data_width,
-                "--clock",
-                clock_mhz * 1e6,
-                "--output",
-                directory,
-            ],
-            cwd=directory,
-        )
+        program = ROOT / "boards" / script
+        run([sys.executable, program, *options, "--output", directory], cwd=directory)
         stamp.set()
 
 
@@ -255,7 +257,7 @@ class Ninja:
             "  description = compile $in",
             "",
             "rule link",
-            f"  command = {os.environ.get('CXX', 'g++')} -pthread -o $out $in -latomic",
+            f"  command = {os.environ.get('CXX', 'g++')} -pthread $flags -o $out $in -latomic -ldl",
             "  description = link $out",
             "",
         ]
@@ -293,8 +295,11 @@ class Ninja:
             result.append(target)
         return result
 
-    def program(self, path, objects):
-        self.lines.append(f"build {quoted(path)}: link {' '.join(quoted(o) for o in objects)}")
+    def program(self, path, objects, flags=""):
+        self.lines += [
+            f"build {quoted(path)}: link {' '.join(quoted(o) for o in objects)}",
+            f"  flags = {flags}",
+        ]
 
     def build(self, jobs):
         text = "\n".join(self.lines) + "\n"
@@ -358,15 +363,18 @@ def model_objects(ninja, output, directory, includes="", flags=MODEL_FLAGS):
     )
 
 
-def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS):
-    """Code of hw/sim/changed in the folder `code`, and the parts of Verilator's code that it needs."""
+def changed_objects(ninja, output, code, directory, flags=CHUNK_FLAGS, more=""):
+    """Code of hw/sim/changed in the folder `code`, and the parts of Verilator's code that it needs.
+
+    more : flags of what is not compiled with `flags`
+    """
     header = next(output.glob("*__pch.h"))
     # The files with a number in their names are the evaluation that `code` replaces.
     once = [f for f in sorted(output.glob("*.cpp")) if is_slow(f) or "__Dpi" in f.name]
     model = output / header.name.replace("__pch.h", ".cpp")
     fast = [f for f in sorted(code.glob("*.cc")) if f.name != changed.VARIABLES]
     return ninja.objects(fast, flags, directory, header) + ninja.objects(
-        [*once, model, code / changed.VARIABLES], SLOW_FLAGS, directory, header
+        [*once, model, code / changed.VARIABLES], SLOW_FLAGS + more, directory, header
     )
 
 
@@ -442,6 +450,42 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     return program
 
 
+def build_switch(profile, ports, jobs):
+    """The shared object of a switch with so many ports, at the clock of a profile."""
+    _, clock, _ = card_of(profile)
+    suffix = f"{ports}" if clock == 125 else f"{ports}-{clock:g}"
+    directory = BUILD / f"switch{suffix}"
+    target = BUILD / f"dibber-switch-{suffix}.so"
+    # The simulator and other switches have code of Verilator's by the same names.
+    hidden = " -fPIC -fvisibility=hidden -fvisibility-inlines-hidden"
+    top = "dibber_switch"
+    with alone_in(directory):
+        header = interface_header()
+        verilog(directory, "sim_switch.py", "--ports", ports, "--clock", clock * 1e6)
+        output, root = verilate(directory, top)
+        code = only_changed(directory, top)
+        include = root / "include"
+        ninja = Ninja(
+            directory / "build.ninja", [header, code, output, include, include / "vltstd"]
+        )
+        objects = [
+            *changed_objects(ninja, output, code, directory, CHUNK_FLAGS + hidden, hidden),
+            *ninja.objects(
+                [SIM / "fabric" / "switch.cc"],
+                f"{CXXFLAGS}{hidden} -DDIBBER_PORTS={ports}",
+                directory,
+            ),
+            *ninja.objects(
+                [include / "verilated.cpp", include / "verilated_threads.cpp"],
+                RUN_TIME_FLAGS + hidden,
+                directory,
+            ),
+        ]
+        ninja.program(target, objects, "-shared -Wl,-Bsymbolic")
+        ninja.build(jobs)
+    return target
+
+
 def build_test(jobs):
     directory = BUILD / "test"
     with alone_in(directory):
@@ -467,6 +511,13 @@ def main():
     )
     parser.add_argument("--test", action="store_true", help="build the test programs instead")
     parser.add_argument(
+        "--switch",
+        type=int,
+        choices=SWITCH_PORTS,
+        metavar="PORTS",
+        help="build a switch of 4, 8 or 16 ports instead, at the clock of the profile",
+    )
+    parser.add_argument(
         "--replay", action="store_true", help="build the program that replays recorded pins"
     )
     parser.add_argument(
@@ -487,6 +538,8 @@ def main():
         sys.exit(f"build.py: there is no profile '{args.profile}': there are {known}")
     if args.test:
         print(build_test(args.jobs))
+    elif args.switch:
+        print(build_switch(args.profile, args.switch, args.jobs))
     else:
         name = "dibber-replay" if args.replay else "dibber-sim"
         variant = Variant(args.plain, args.unoptimised, args.counted)

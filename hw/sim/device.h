@@ -29,25 +29,32 @@ struct Symbols {
     uint8_t k = 0;
 };
 
-struct Inputs {
+/* What a serial port is given in a cycle, and what it drives. */
+struct SerialInputs {
+    bool serial_tx_ready = false;
+    bool serial_rx_valid = false, serial_rx_signal = false;
+    Symbols serial_rx;
+    uint8_t serial_rx_code_error = 0, serial_rx_disparity_error = 0;
+};
+
+struct SerialOutputs {
+    Symbols serial_tx;
+    bool serial_loopback = false; /* the transceiver hears itself */
+};
+
+struct Inputs : SerialInputs {
     bool reset = false;
     Beat pcie_rx; /* host to card */
     bool pcie_tx_ready = false;
     uint16_t pcie_id = 0; /* bus, device, function */
     uint16_t pcie_max_payload = 0, pcie_max_request = 0;
     bool pcie_extended_tags = false, pcie_msix_enable = false, pcie_bus_master = false;
-    bool serial_tx_ready = false;
-    bool serial_rx_valid = false, serial_rx_signal = false;
-    Symbols serial_rx;
-    uint8_t serial_rx_code_error = 0, serial_rx_disparity_error = 0;
     bool jtag_tck = false, jtag_tms = false, jtag_tdi = false;
 };
 
-struct Outputs {
+struct Outputs : SerialOutputs {
     bool pcie_rx_ready = false;
     Beat pcie_tx; /* card to host */
-    Symbols serial_tx;
-    bool serial_loopback = false; /* the transceiver is in loopback */
     bool jtag_tdo = false;
 };
 

@@ -7,29 +7,39 @@
 
 #include <getopt.h>
 
+#include "dibber_interface.h"
+
 namespace dibber {
 
 const char* const usage =
     "usage: dibber-sim --profile FILE.toml --socket-dir DIRECTORY [option]...\n"
     "\n"
-    "Simulated Dibber cards, joined by a cable, each offered on a vfio-user socket\n"
-    "(DIRECTORY/card0.sock, card1.sock). Prints \"ready\" when the sockets listen.\n"
+    "Simulated Dibber cards, joined by cables and switches, each offered on a vfio-user\n"
+    "socket (DIRECTORY/card0.sock, card1.sock, ...). Prints \"ready\" when the sockets\n"
+    "listen.\n"
     "\n"
     "  --profile FILE        the machine and its link (hw/sim/profiles)\n"
     "  --socket-dir DIR      where the sockets are made; it must exist\n"
-    "  --participants N      time starts when N endpoints or free clients have joined (2);\n"
-    "                        0: at once\n"
-    "  --cards N             1 or 2 (2)\n"
+    "  --participants N      time starts when N endpoints or free clients have joined (one\n"
+    "                        a card); 0: at once\n"
+    "  --topology FILE       cards, switches and cables (format: hw/sim/topology.h)\n"
+    "  --cards N             without a file: 1 card, or 2 and the cable between them (2)\n"
     "  --seed S              of bit errors, completion order and splitting (1)\n"
-    "  --ber X               bit error rate on the cable, instead of the profile's\n"
-    "  --fault KIND[:T0:T1[:DIRECTION]]\n"
-    "                        what is wrong with the cable from T0 to T1, in microseconds of\n"
-    "                        simulated time, or all the time: unplugged, noise, stop (flow\n"
-    "                        words say STOP), inverted, rate, foreign (no comma), loopback;\n"
-    "                        DIRECTION 0 or 1: only what that card sends. May be given again\n"
+    "  --ber X               bit error rate on the cables, instead of the profile's\n"
+    "  --fault [CABLE=]KIND[:T0:T1[:DIRECTION]]\n"
+    "                        what is wrong with the cable, or each cable, from T0 to T1, in\n"
+    "                        microseconds of simulated time, or all the time: unplugged,\n"
+    "                        noise, stop (flow words say STOP), inverted, rate, foreign (no\n"
+    "                        comma), loopback; DIRECTION 0 or 1: only what that end sends\n"
+    "                        (of a pair: that card). May be given again\n"
+    "  --at 'TIME ACTION NAME [RATE]'\n"
+    "                        at TIME in microseconds: pull or plug a cable, errors (its bit\n"
+    "                        error rate becomes RATE), off, on or power (off and on at once)\n"
+    "                        of a card or switch. May be given again\n"
+    "  --script FILE         such events, one a line; # begins a comment\n"
     "  --set TABLE.KEY=VALUE change the profile; may be given again\n"
     "  --reset-takes-power   a card that is reset, as by a client that comes, keeps nothing\n"
-    "  --threads N           1: everything in one thread, with the same results (2)\n"
+    "  --threads N           at most so many threads, with the same results (one a core)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
     "  --preload FILE        control program that lies in each card's SRAM after a reset. A\n"
     "                        client that loads this file need not write and compare it\n"
@@ -38,7 +48,7 @@ const char* const usage =
     "  --stats FILE          write statistics there at the end, as JSON\n"
     "  --exit-when-done      end when all participants have gone\n"
     "  --watchdog S          name who holds the clock after S seconds (30)\n"
-    "  --jtag                listen for OpenOCD's remote_bitbang at DIRECTORY/card0.jtag, card1.jtag\n"
+    "  --jtag                listen for OpenOCD's remote_bitbang at DIRECTORY/card0.jtag, ...\n"
     "  --device NAME         what is simulated\n";
 
 namespace {
@@ -68,10 +78,13 @@ Options parse_options(int argc, char** argv, bool& help)
         {"preload", 1, nullptr, 'l'},      {"exit-when-done", 0, nullptr, 'e'},
         {"watchdog", 1, nullptr, 'w'},     {"device", 1, nullptr, 'd'},
         {"jtag", 0, nullptr, 'J'},         {"reset-takes-power", 0, nullptr, 'P'},
-        {"help", 0, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
+        {"topology", 1, nullptr, 'o'},     {"script", 1, nullptr, 'i'},
+        {"at", 1, nullptr, 'a'},           {"help", 0, nullptr, 'h'},
+        {nullptr, 0, nullptr, 0}};
     Options options;
     options.device = default_device;
     help = false;
+    bool cards_given = false;
     int choice;
     opterr = 0;
     while ((choice = getopt_long(argc, argv, ":", names, nullptr)) != -1) {
@@ -83,10 +96,26 @@ Options parse_options(int argc, char** argv, bool& help)
             options.socket_directory = optarg;
             break;
         case 'n':
-            options.participants = number("participants", optarg, 0u, 16u);
+            options.participants =
+                number("participants", optarg, 0u, unsigned(DIBBER_NODES * DIBBER_ENDPOINTS));
             break;
         case 'c':
             options.cards = number("cards", optarg, 1u, 2u);
+            cards_given = true;
+            break;
+        case 'o':
+            options.topology = optarg;
+            break;
+        case 'a':
+            try {
+                options.events.push_back(parse_event(optarg, std::string("--at '") + optarg + "'"));
+            } catch (const ScriptError& error) {
+                throw UsageError(error.what());
+            }
+            break;
+        case 'i':
+            for (auto& event : read_script(optarg))
+                options.events.push_back(event);
             break;
         case 'S':
             options.seed = number("seed", optarg, uint64_t(0), ~uint64_t(0));
@@ -98,7 +127,7 @@ Options parse_options(int argc, char** argv, bool& help)
             break;
         case 'f':
             try {
-                options.faults.push_back(parse_fault(optarg));
+                options.faults.push_back(parse_named_fault(optarg));
             } catch (const std::invalid_argument& error) {
                 throw UsageError(std::string("--fault: ") + error.what());
             }
@@ -107,7 +136,7 @@ Options parse_options(int argc, char** argv, bool& help)
             options.overrides.push_back(optarg);
             break;
         case 't':
-            options.threads = number("threads", optarg, 1u, 2u);
+            options.threads = number("threads", optarg, 1u, 256u);
             break;
         case 'T':
             options.tlp_trace = optarg;
@@ -149,6 +178,8 @@ Options parse_options(int argc, char** argv, bool& help)
         throw UsageError(std::string("unexpected argument ") + argv[optind]);
     if (options.profile.empty())
         throw UsageError("--profile is missing");
+    if (!options.topology.empty() && cards_given)
+        throw UsageError("--cards and --topology exclude each other: the file says how many");
     if (!options.record.empty() && !options.preload.empty())
         throw UsageError("--record and --preload exclude each other: a replay has pins alone");
     return options;

@@ -272,7 +272,7 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
         reader.fail("'pcie.transmit_buffer_bytes' does not hold one TLP of the maximum payload");
     if (p.pcie.posted_data * 16 < p.pcie.max_payload)
         reader.fail("'pcie.posted_data' does not allow one TLP of the maximum payload");
-    if (p.cable_delay() < p.period())
+    if (p.cable_delay(p.link.length_m) < p.period())
         reader.fail("the cable with its transceivers is shorter than one clock of the card");
     if (p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
         reader.fail("'link.rate_gbps' is more than four symbols a clock of the card");

@@ -100,10 +100,11 @@ struct Profile {
         return (bytes + pcie.framing_bytes) * pcie_ps_per_byte_;
     }
 
-    /* From the serial PHY boundary of one card to that of the other. */
-    Time cable_delay() const
+    /* From the serial PHY boundary of one end to that of the other, by a cable of so many metres.
+     */
+    Time cable_delay(double length_m) const
     {
-        return from_ns(link.transmit_ns + link.receive_ns + link.length_m * link.delay_ns_per_m);
+        return from_ns(link.transmit_ns + link.receive_ns + length_m * link.delay_ns_per_m);
     }
 
     /* CPU time of `count` calls of kind `call` (enum call of the interface), or `never` for no such

@@ -13,8 +13,6 @@ namespace dibber {
 
 namespace {
 
-constexpr unsigned reset_length = 16;
-
 /* With only clients of the clock nothing can come from outside while time passes, but a new client.
  */
 constexpr unsigned quanta_between_looks = 256;
@@ -37,65 +35,142 @@ double cpu_seconds()
     return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
-/* Cycles that cards and hosts can run apart: see the head of simulation.h. A word sent in the first
- * cycle must not arrive before the last one. */
-unsigned lookahead_cycles(const Profile& profile)
+Topology topology_of(const Options& options, const Profile& profile)
 {
-    Time up = RootComplex::lookahead_up(profile), down = RootComplex::lookahead_down(profile);
-    Time period = profile.period();
-    if (up < period || down < period)
-        throw ProfileError("profile " + profile.name +
-                           ": a PCIe latency is below one clock of the card");
-    return unsigned(
-        std::min((up + down - 1) / period, (profile.cable_delay() + period - 1) / period));
+    return options.topology.empty() ? cabled_cards(options.cards, profile)
+                                    : read_topology(options.topology, profile);
 }
 
 } // namespace
 
-Simulation::Node::Node(const Profile& profile, std::unique_ptr<Device> card, bool trace)
-    : device(std::move(card)), phy(profile, device->data_width(), device->big_endian(), trace),
-      reset_cycles(reset_length)
-{
-}
-
 Simulation::Simulation(const Profile& profile, const Options& options)
-    : profile_(profile), options_(options), quantum_(lookahead_cycles(profile)),
-      clock_(profile, options.participants, now_),
-      looped_(std::any_of(options.faults.begin(), options.faults.end(),
-                          [](auto& fault) { return fault.kind == CableFault::loopback; }))
+    : profile_(profile), options_(options), topology_(topology_of(options, profile)),
+      schedule_(make_schedule(topology_, options.faults, options.events)),
+      quantum_(lookahead_cycles()),
+      clock_(profile, options.participants.value_or(topology_.cards), now_)
 {
     if (!options.tlp_trace.empty())
         trace_ = std::make_unique<TraceFile>(options.tlp_trace);
-    for (unsigned n = 0; n < options.cards; n++) {
-        auto device = make_device(options.device, n, profile, options.seed);
-        if (!options.preload.empty() && n == 0) {
-            if (device->sram_bytes() == 0)
-                throw std::runtime_error("--preload: the device has no SRAM for it");
-            preload_ = read_image(options.preload, device->sram_bytes());
-        }
-        nodes_.push_back(std::make_unique<Node>(profile, std::move(device), trace_ != nullptr));
-        cables_.push_back(std::make_unique<Cable>(profile, options.seed, n, options.faults));
+    for (unsigned unit = 0; unit < topology_.units(); unit++) {
+        auto ports = make_ports(unit);
+        if (unit < topology_.cards)
+            units_.push_back(make_card(unit, std::move(ports)));
+        else
+            units_.push_back(std::make_unique<SwitchUnit>(profile, std::move(ports), [this, unit] {
+                /* 0 is what a register of a part that is not there reads. */
+                uint32_t identity = unit - topology_.cards + 1;
+                return make_switch(topology_.name(unit), topology_.ports(unit), profile_, identity);
+            }));
     }
-    for (unsigned n = 0; n < options.cards; n++) {
-        Node& node = *nodes_[n];
-        node.host = std::make_unique<RootComplex>(profile, n, options.seed, now_, node.phy,
-                                                  node.memory, *this);
-        std::string socket = options.socket_directory + "/card" + std::to_string(n) + ".sock";
-        if (!options.socket_directory.empty()) {
-            node.server =
-                std::make_unique<vfio::Server>(socket, n, *this, clock_, *node.host, node.memory);
-            node.observers =
-                std::make_unique<vfio::Observers>(socket + ".admin", n, *this, *node.host);
+    join_cables();
+    for (unsigned card = 0; card < topology_.cards; card++)
+        offer(card);
+    workers_ =
+        std::make_unique<Workers>(unsigned(units_.size()), options.threads,
+                                  [this](unsigned unit) { units_[unit]->run(cycle_, cycles_); });
+}
+
+/* Ports with their own ends of cables, not joined yet. */
+std::vector<SerialPort> Simulation::make_ports(unsigned unit)
+{
+    std::vector<SerialPort> ports(topology_.ports(unit));
+    for (size_t n = 0; n < topology_.cables.size(); n++) {
+        const Topology::Cable& cable = topology_.cables[n];
+        for (unsigned direction = 0; direction < cable.ends.size(); direction++) {
+            if (cable.ends[direction].unit != unit)
+                continue;
+            CableDirection settings;
+            settings.stream = 0x200 + direction + (uint64_t(n) << 32);
+            settings.length_m = cable.length_m;
+            settings.bit_error_rate = cable.bit_error_rate;
+            settings.rates = schedule_.cables[n].rates;
+            for (auto& fault : schedule_.cables[n].faults)
+                if (fault.direction < 0 || unsigned(fault.direction) == direction)
+                    settings.faults.push_back(fault);
+            ports[cable.ends[direction].port].leaving =
+                std::make_unique<Cable>(profile_, options_.seed, std::move(settings));
         }
-        if (!options.record.empty())
-            node.pins = std::make_unique<PinsWriter>(
-                options.record + "/card" + std::to_string(n) + ".pins", n, options.seed);
-        if (options.jtag)
-            node.jtag = std::make_unique<Jtag>(options.socket_directory + "/card" +
-                                               std::to_string(n) + ".jtag");
     }
-    workers_ = std::make_unique<Workers>(options.cards, options.threads,
-                                         [this](unsigned n) { run_card(n); });
+    CableDirection nothing;
+    nothing.plugged = false;
+    for (auto& port : ports)
+        if (!port.leaving)
+            port.leaving = std::make_unique<Cable>(profile_, options_.seed, nothing);
+    return ports;
+}
+
+void Simulation::join_cables()
+{
+    auto port = [this](const Topology::End& end) -> SerialPort& {
+        return units_[end.unit]->ports()[end.port];
+    };
+    for (size_t n = 0; n < topology_.cables.size(); n++) {
+        auto& ends = topology_.cables[n].ends;
+        bool looped = schedule_.cables[n].looped;
+        for (size_t direction = 0; direction < ends.size(); direction++) {
+            SerialPort& near = port(ends[direction]);
+            if (looped)
+                near.coming = near.leaving.get();
+            else if (ends.size() > 1)
+                near.coming = port(ends[1 - direction]).leaving.get();
+            /* Words into an open end are lost. */
+            near.received = near.coming != nullptr;
+        }
+    }
+}
+
+std::unique_ptr<CardUnit> Simulation::make_card(unsigned card, std::vector<SerialPort> ports)
+{
+    auto unit = std::make_unique<CardUnit>(
+        profile_, std::move(ports),
+        [this, card] { return make_device(options_.device, card, profile_, options_.seed); },
+        trace_ != nullptr);
+    if (!options_.preload.empty() && card == 0) {
+        if (unit->device().sram_bytes() == 0)
+            throw std::runtime_error("--preload: the device has no SRAM for it");
+        preload_ = read_image(options_.preload, unit->device().sram_bytes());
+    }
+    if (!preload_.body.empty())
+        unit->image = &preload_.body;
+    if (!options_.record.empty())
+        unit->pins = std::make_unique<PinsWriter>(
+            options_.record + "/card" + std::to_string(card) + ".pins", card, options_.seed);
+    if (options_.jtag)
+        unit->jtag = std::make_unique<Jtag>(options_.socket_directory + "/card" +
+                                            std::to_string(card) + ".jtag");
+    return unit;
+}
+
+/* Give a card its host, and its sockets if there are any. */
+void Simulation::offer(unsigned card)
+{
+    auto node = std::make_unique<Node>();
+    node->unit = static_cast<CardUnit*>(units_[card].get());
+    node->host = std::make_unique<RootComplex>(profile_, card, options_.seed, now_, node->unit->phy,
+                                               node->memory, *this);
+    if (!options_.socket_directory.empty()) {
+        std::string socket = options_.socket_directory + "/card" + std::to_string(card) + ".sock";
+        node->server =
+            std::make_unique<vfio::Server>(socket, card, *this, clock_, *node->host, node->memory);
+        node->observers =
+            std::make_unique<vfio::Observers>(socket + ".admin", card, *this, *node->host);
+    }
+    nodes_.push_back(std::move(node));
+}
+
+/* Cycles that units and hosts can run apart: see the head of simulation.h. A word sent in the first
+ * cycle must not arrive before the last one. */
+unsigned Simulation::lookahead_cycles() const
+{
+    Time up = RootComplex::lookahead_up(profile_), down = RootComplex::lookahead_down(profile_);
+    Time period = profile_.period();
+    if (up < period || down < period)
+        throw ProfileError("profile " + profile_.name +
+                           ": a PCIe latency is below one clock of the card");
+    Time cycles = (up + down - 1) / period;
+    for (auto& cable : topology_.cables)
+        cycles = std::min(cycles, (profile_.cable_delay(cable.length_m) + period - 1) / period);
+    return unsigned(cycles);
 }
 
 Simulation::~Simulation() = default;
@@ -120,7 +195,7 @@ void Simulation::forget(unsigned card)
 bool Simulation::watched() const
 {
     return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) {
-        return (node->jtag && node->jtag->pending()) ||
+        return (node->unit->jtag && node->unit->jtag->pending()) ||
                (node->observers && node->observers->pending());
     });
 }
@@ -128,7 +203,7 @@ bool Simulation::watched() const
 bool Simulation::watcher_connected() const
 {
     return std::any_of(nodes_.begin(), nodes_.end(), [](auto& node) {
-        return (node->jtag && node->jtag->connected()) ||
+        return (node->unit->jtag && node->unit->jtag->connected()) ||
                (node->observers && node->observers->connected());
     });
 }
@@ -178,88 +253,84 @@ bool Simulation::run_host(Time horizon)
 
 bool Simulation::step()
 {
+    /* A host that lost its card may have answered a program, which must run first. */
+    if (apply_power() && !options_.socket_directory.empty() && blocked())
+        return false;
     Time last_cycle_and_up =
         cycle_ * profile_.period() + RootComplex::lookahead_up(profile_) - profile_.period();
     if (!run_host(last_cycle_and_up))
         return false;
     now_ = std::max(now_, last_cycle_and_up);
-    run_cards();
+    run_units();
     return true;
 }
 
-void Simulation::run_cards()
+void Simulation::run_units()
 {
     for (auto& node : nodes_) {
         const ConfigSpace& config = node->host->config;
-        node->in.pcie_id = RootComplex::card_id;
-        node->in.pcie_max_payload = uint16_t(config.max_payload());
-        node->in.pcie_max_request = uint16_t(config.max_read_request());
-        node->in.pcie_extended_tags = config.extended_tags();
-        node->in.pcie_msix_enable = node->host->msix_enable();
-        node->in.pcie_bus_master = config.bus_master();
+        Inputs& in = node->unit->in;
+        in.pcie_id = RootComplex::card_id;
+        in.pcie_max_payload = uint16_t(config.max_payload());
+        in.pcie_max_request = uint16_t(config.max_read_request());
+        in.pcie_extended_tags = config.extended_tags();
+        in.pcie_msix_enable = node->host->msix_enable();
+        in.pcie_bus_master = config.bus_master();
     }
+    cycles_ = unsigned(std::min<uint64_t>(quantum_, next_power_cycle() - cycle_));
     workers_->run();
-    cycle_ += quantum_;
+    cycle_ += cycles_;
+    for (auto& unit : units_)
+        unit->meet();
     for (unsigned n = 0; n < nodes_.size(); n++) {
         Node& node = *nodes_[n];
-        node.host->take(node.phy.departed());
-        /* A card alone has a cable that leads nowhere. */
-        cables_[n]->meet(looped_ || nodes_.size() > 1);
+        node.host->take(node.unit->phy.departed());
+        if (!node.unit->has_power()) {
+            node.unit->phy.reset();
+            node.host->reset();
+        }
         if (trace_)
-            trace_->write(n, node.phy.trace());
+            trace_->write(n, node.unit->phy.trace());
     }
 }
 
-void Simulation::run_card(unsigned n)
+/* The first cycle at or after the time of the next event of power. */
+uint64_t Simulation::next_power_cycle() const
 {
-    Node& node = *nodes_[n];
-    Cable& leaving = *cables_[n];
-    Cable* coming = looped_             ? &leaving
-                    : nodes_.size() > 1 ? cables_[(n + 1) % nodes_.size()].get()
-                                        : nullptr;
-    const Time period = profile_.period();
-    Time now = cycle_ * period;
-    for (unsigned i = 0; i < quantum_; i++, now += period) {
-        node.in.reset = node.reset_cycles > 0;
-        node.reset_cycles -= node.in.reset;
-        node.phy.drive(node.in, now);
-        leaving.drive_transmit(node.in, now);
-        if (coming)
-            coming->drive_receive(node.in, now);
-        if (node.out.serial_loopback)
-            leaving.drive_loopback(node.in, now);
-        if (node.jtag)
-            node.jtag->drive(node.in);
-        node.device->settle(node.in, node.out);
-        if (node.pins)
-            node.pins->write(node.powered, node.in, node.out);
-        if (node.jtag)
-            node.jtag->sample(node.out);
-        if (!node.in.reset) {
-            node.phy.sample(node.in, node.out, now);
-            leaving.sample_transmit(node.in, node.out, now);
+    if (next_power_ == schedule_.power.size())
+        return ~uint64_t(0);
+    Time period = profile_.period();
+    return (schedule_.power[next_power_].at + period - 1) / period;
+}
+
+/* Do what the script says of the power of units up to the present cycle; whether it said anything.
+ * A host whose card has no power reads ones and writes in vain. */
+bool Simulation::apply_power()
+{
+    size_t before = next_power_;
+    for (; next_power_cycle() <= cycle_; next_power_++) {
+        const PowerEvent& event = schedule_.power[next_power_];
+        Unit& unit = *units_[event.unit];
+        if (event.action != Event::on) {
+            unit.set_power(false);
+            if (event.unit < nodes_.size())
+                nodes_[event.unit]->host->reset();
         }
-        node.device->clock(node.in);
-        /* Only now is no store of the last program under way any more. */
-        if (node.in.reset && node.reset_cycles == 0 && !preload_.body.empty())
-            node.device->preload(preload_.body);
+        if (event.action != Event::off)
+            unit.set_power(true);
     }
+    return next_power_ != before;
 }
 
 void Simulation::reset_card(unsigned card)
 {
-    if (options_.reset_takes_power) {
-        nodes_[card]->device = make_device(options_.device, card, profile_, options_.seed);
-        nodes_[card]->powered++;
-    }
-    nodes_[card]->phy.reset();
+    nodes_[card]->unit->reset(options_.reset_takes_power);
     nodes_[card]->host->reset();
-    nodes_[card]->reset_cycles = reset_length;
 }
 
 uint32_t Simulation::drawn_for(unsigned card) const
 {
-    Random random(options_.seed, 0x300 + card + (uint64_t(nodes_[card]->powered) << 32));
+    Random random(options_.seed, 0x300 + card + (uint64_t(nodes_[card]->unit->lives()) << 32));
     return uint32_t(1 + random.below(UINT32_MAX));
 }
 
@@ -284,8 +355,8 @@ void Simulation::serve(int timeout_ms)
     for (auto& node : nodes_) {
         node->server->add_to(list);
         node->observers->add_to(list);
-        if (node->jtag)
-            node->jtag->add_to(list);
+        if (node->unit->jtag)
+            node->unit->jtag->add_to(list);
     }
     if (poll(list.data(), nfds_t(list.size()), timeout_ms) > 0) {
         quiet_since_ = cycle_;
@@ -293,8 +364,8 @@ void Simulation::serve(int timeout_ms)
         for (auto& node : nodes_) {
             busy |= node->server->serve();
             node->observers->serve();
-            if (node->jtag)
-                node->jtag->serve();
+            if (node->unit->jtag)
+                node->unit->jtag->serve();
         }
         /* A thread with two cards sends by two sockets. What it sent to one card before it waited
          * on the other is in its socket by now, and has to be read before time goes on. */
@@ -347,7 +418,7 @@ void Simulation::rest_when_idle()
 {
     uint64_t traffic = 0;
     for (auto& node : nodes_)
-        traffic += node->phy.statistics().tlps_up + node->phy.statistics().tlps_down;
+        traffic += node->unit->phy.statistics().tlps_up + node->unit->phy.statistics().tlps_down;
     if (traffic != traffic_) {
         traffic_ = traffic;
         quiet_since_ = cycle_;

@@ -1,33 +1,42 @@
-/* The cards, their hosts and the cable in one process, and the order in which time passes for each.
+/* Cards, their hosts, switches and cables in one process, and the order in which time passes for
+ * each.
  *
- * A card runs in its own clock cycles, its host in events. What a card emits reaches its host at
- * least RootComplex::lookahead_up later, what a host does reaches the card lookahead_down later,
- * and a word takes the delay of the cable to the other card. So hosts go first, up to where they
- * can be sure of the cards; then all cards run `quantum` cycles at once, each in its thread; then
- * they meet. No step looks at another thread's unfinished work, and so the result does not depend
- * on how threads are scheduled.
+ * Cards and switches are units (unit.h). A unit runs in cycles of the clock, a host in events. What
+ * a card emits reaches its host at least RootComplex::lookahead_up later. What a host does reaches
+ * the card at least lookahead_down later. A word takes the delay of its cable to another unit. So
+ * hosts go first, up to where they can be sure of the cards. Then all units run `quantum` cycles,
+ * and meet. The quantum is the delay of the shortest cable, or less where PCIe or an event of the
+ * script asks for less. No step looks at the unfinished work of another unit. Therefore the result
+ * depends neither on the number of threads nor on how they are scheduled.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "cable/cable.h"
 #include "clock/clock.h"
 #include "device.h"
 #include "host/root_complex.h"
 #include "jtag/jtag.h"
-#include "pins.h"
 #include "preload.h"
+#include "script.h"
+#include "topology.h"
 #include "trace.h"
+#include "unit.h"
 #include "vfio/observers.h"
 #include "vfio/server.h"
 #include "workers.h"
@@ -36,10 +45,14 @@ namespace dibber {
 
 struct Options {
     std::string profile, socket_directory, device, tlp_trace, stats, record, preload;
+    std::string topology; /* a file; none: `cards`, and the cable of one or between two */
     std::vector<std::string> overrides;
-    unsigned cards = 2, participants = 2, threads = 2, watchdog_seconds = 30;
+    unsigned cards = 2, watchdog_seconds = 30;
+    unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    std::optional<unsigned> participants; /* none: one a card */
     uint64_t seed = 1;
-    std::vector<CableFault> faults;
+    std::vector<NamedFault> faults;
+    std::vector<Event> events;
     bool exit_when_done = false, jtag = false, reset_takes_power = false;
 };
 
@@ -56,7 +69,7 @@ public:
     /* Without clients: until the cards' clocks have passed `time`. */
     void run_until(Time time);
 
-    Device& device(unsigned card) { return *nodes_[card]->device; }
+    Device& device(unsigned card) { return nodes_[card]->unit->device(); }
     Memory& memory(unsigned card) { return nodes_[card]->memory; }
     RootComplex& host(unsigned card) { return *nodes_[card]->host; }
 
@@ -75,32 +88,31 @@ public:
     void interrupt(unsigned card, unsigned vector) override;
 
 private:
+    /* A card with its host, and those who talk to it. */
     struct Node {
-        Node(const Profile& profile, std::unique_ptr<Device> card, bool trace);
-
-        std::unique_ptr<Device> device;
-        Phy phy;
+        CardUnit* unit = nullptr;
         Memory memory;
         std::unique_ptr<RootComplex> host;
         std::unique_ptr<vfio::Server> server;
         std::unique_ptr<vfio::Observers> observers;
-        std::unique_ptr<Jtag> jtag;
-        std::unique_ptr<PinsWriter> pins;
-        Inputs in;
-        Outputs out;
-        unsigned reset_cycles;
-        unsigned powered = 0; /* how often it has lost power */
     };
     using ActionKey =
         std::tuple<Time, unsigned, unsigned, uint64_t>; /* …, card, endpoint, order of arrival */
 
+    std::vector<SerialPort> make_ports(unsigned unit);
+    std::unique_ptr<CardUnit> make_card(unsigned card, std::vector<SerialPort> ports);
+    void join_cables();
+    void offer(unsigned card);
+    unsigned lookahead_cycles() const;
+    uint64_t next_power_cycle() const;
+    bool apply_power();
     bool step();
     bool run_host(Time horizon);
-    void run_cards();
-    void run_card(unsigned card);
+    void run_units();
     bool blocked() const;
     bool watched() const;
     bool watcher_connected() const;
+    nlohmann::ordered_json cable_statistics() const;
     void serve(int timeout_ms);
     void wait_for_clients();
     void rest_when_idle();
@@ -108,14 +120,17 @@ private:
 
     const Profile& profile_;
     const Options& options_;
+    const Topology topology_;
+    const Schedule schedule_;
+    size_t next_power_ = 0;      /* of the schedule's events of power */
     FirmwareImage preload_ = {}; /* without a body: none */
     Time now_ = 0;               /* of the hosts */
     uint64_t cycle_ = 0;         /* of the cards: next to run */
-    unsigned quantum_;
+    const unsigned quantum_;
+    unsigned cycles_ = 0; /* of the step that the units make */
     Clock clock_;
+    std::vector<std::unique_ptr<Unit>> units_; /* cards first, in order of their numbers */
     std::vector<std::unique_ptr<Node>> nodes_;
-    std::vector<std::unique_ptr<Cable>> cables_; /* [n] leaves card n */
-    bool looped_;                                /* each card hears itself */
     std::map<ActionKey, std::function<void()>> actions_;
     uint64_t action_order_ = 0;
     std::unique_ptr<TraceFile> trace_;

@@ -6,6 +6,25 @@
 
 namespace dibber {
 
+/* Of each cable: its name, and for each end what it sends and what happens to that. */
+nlohmann::ordered_json Simulation::cable_statistics() const
+{
+    auto list = nlohmann::ordered_json::array();
+    for (auto& cable : topology_.cables) {
+        auto ends = nlohmann::ordered_json::array();
+        for (auto& end : cable.ends) {
+            const CableStatistics& sent = units_[end.unit]->ports()[end.port].leaving->statistics();
+            ends.push_back({{"unit", topology_.name(end.unit)},
+                            {"port", end.port},
+                            {"words", sent.words},
+                            {"lost_words", sent.lost_words},
+                            {"bit_errors", sent.bit_errors}});
+        }
+        list.push_back({{"name", cable.name}, {"length_m", cable.length_m}, {"ends", ends}});
+    }
+    return list;
+}
+
 std::string Simulation::statistics() const
 {
     using nlohmann::ordered_json;
@@ -22,9 +41,9 @@ std::string Simulation::statistics() const
                         {"cards", ordered_json::array()}};
     for (size_t n = 0; n < nodes_.size(); n++) {
         const Node& node = *nodes_[n];
-        const PhyStatistics& phy = node.phy.statistics();
+        const PhyStatistics& phy = node.unit->phy.statistics();
         const HostStatistics& host = node.host->statistics();
-        const CableStatistics& cable = cables_[n]->statistics();
+        const CableStatistics& cable = node.unit->ports()[0].leaving->statistics();
         ordered_json faults = ordered_json::object();
         for (unsigned f = 1; f < host.faults.size(); f++)
             if (host.faults[f])
@@ -62,6 +81,9 @@ std::string Simulation::statistics() const
                {"code_errors", cable.code_errors},
                {"disparity_errors", cable.disparity_errors}}}});
     }
+    /* The cables of a pair are those of its cards. */
+    if (!options_.topology.empty())
+        out["cables"] = cable_statistics();
     return out.dump(2) + "\n";
 }
 

@@ -35,7 +35,8 @@ void wait_while(std::atomic<unsigned>& value, unsigned old)
 } // namespace
 
 Workers::Workers(unsigned items, unsigned threads, std::function<void(unsigned)> work)
-    : items_(items), stride_(std::max(1u, std::min(items, threads))), work_(std::move(work))
+    : items_(items), stride_(std::max(1u, std::min(items, threads))), work_(std::move(work)),
+      taken_(items)
 {
     for (unsigned n = 1; n < stride_; n++)
         threads_.emplace_back([this, n] { loop(n); });
@@ -50,17 +51,31 @@ Workers::~Workers()
         thread.join();
 }
 
-void Workers::loop(unsigned first)
+void Workers::loop(unsigned thread)
 {
     for (unsigned seen = 0;;) {
         wait_while(round_, seen);
         if (quit_)
             return;
-        seen++;
-        for (unsigned n = first; n < items_; n += stride_)
+        /* It may be several rounds later: the others have done them without this thread. */
+        seen = round_.load(std::memory_order_acquire);
+        work_in(seen, thread);
+    }
+}
+
+/* An item is begun by the thread that moves its `taken_` from the round before to this one. In a
+ * round that has ended all items have moved, so a late thread finds nothing. */
+void Workers::work_in(unsigned round, unsigned thread)
+{
+    for (unsigned turn = 0; turn < stride_; turn++) {
+        for (unsigned n = (thread + turn) % stride_; n < items_; n += stride_) {
+            unsigned before = round - 1;
+            if (!taken_[n].compare_exchange_strong(before, round, std::memory_order_acq_rel))
+                continue;
             work_(n);
-        if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-            busy_.notify_one();
+            if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+                left_.notify_one();
+        }
     }
 }
 
@@ -72,13 +87,12 @@ void Workers::run_alone()
 
 void Workers::run_together()
 {
-    busy_.store(unsigned(threads_.size()), std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
+    left_.store(items_, std::memory_order_relaxed);
+    unsigned round = round_.fetch_add(1, std::memory_order_acq_rel) + 1;
     round_.notify_all();
-    for (unsigned n = 0; n < items_; n += stride_)
-        work_(n);
-    for (unsigned left; (left = busy_.load(std::memory_order_acquire)) != 0;)
-        wait_while(busy_, left);
+    work_in(round, 0);
+    for (unsigned left; (left = left_.load(std::memory_order_acquire)) != 0;)
+        wait_while(left_, left);
 }
 
 void Workers::run()

@@ -9,6 +9,7 @@ import os
 import signal
 
 import pytest
+from dibber.interface.description import C
 from dibber_cli import monitor, paths, profile, simulator
 from dibber_cli.errors import ProfileError
 from dibber_cli.main import main, parser
@@ -37,7 +38,7 @@ def nothing_starts(monkeypatch):
 # a whole number.
 NUMBERS = {
     "--seed": (("map",), 0, (1 << 64) - 1, "w"),
-    "--participants": (("sim", "start"), 0, 16, "w"),
+    "--participants": (("sim", "start"), 0, C.NODES * C.ENDPOINTS, "w"),
     "--attempts": (("map",), 1, 16, "w"),
     "--megabytes": (("link", "test"), 1, 1_000_000, "w"),
     "--count": (("monitor", "sim:/nowhere"), 0, 1 << 31, "w"),

@@ -67,17 +67,14 @@ CableFault parse_fault(const std::string& text)
     return fault;
 }
 
-Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction,
-             const std::vector<CableFault>& faults)
-    : profile_(profile), word_(Time(bits_per_word * 1e3 / profile.link.rate_gbps + 0.5)),
-      period_(profile.period()), delay_(profile.cable_delay()),
+Cable::Cable(const Profile& profile, uint64_t seed, CableDirection direction)
+    : word_(Time(bits_per_word * 1e3 / profile.link.rate_gbps + 0.5)), period_(profile.period()),
+      delay_(profile.cable_delay(direction.length_m)),
       turn_(from_ns(profile.link.transmit_ns + profile.link.receive_ns)),
-      random_(seed, 0x200 + direction)
+      random_(seed, direction.stream), plugged_(direction.plugged),
+      bit_error_rate_(direction.bit_error_rate), faults_(std::move(direction.faults)),
+      rates_(std::move(direction.rates))
 {
-    for (auto& fault : faults)
-        if (fault.kind != CableFault::loopback &&
-            (fault.direction < 0 || unsigned(fault.direction) == direction))
-            faults_.push_back(fault);
     std::stable_sort(faults_.begin(), faults_.end(),
                      [](auto& a, auto& b) { return a.from < b.from; });
     draw_next_error();
@@ -85,24 +82,33 @@ Cable::Cable(const Profile& profile, uint64_t seed, unsigned direction,
 
 void Cable::draw_next_error()
 {
-    double rate = profile_.link.bit_error_rate;
-    bits_to_error_ = rate > 0 ? random_.failures(rate) : ~uint64_t(0);
+    bits_to_error_ = bit_error_rate_ > 0 ? random_.failures(bit_error_rate_) : ~uint64_t(0);
+}
+
+/* Take the bit error rate that holds for a word that begins at `start`. */
+void Cable::follow_rate(Time start)
+{
+    for (; next_rate_ < rates_.size() && rates_[next_rate_].first <= start; next_rate_++) {
+        bit_error_rate_ = rates_[next_rate_].second;
+        draw_next_error();
+    }
 }
 
 /* Sender --------------------------------------------------------------------------------------- */
 
-void Cable::drive_transmit(Inputs& in, Time now) const
+void Cable::drive_transmit(SerialInputs& in, Time now) const
 {
     in.serial_tx_ready = next_word_ < now + period_;
 }
 
-void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
+void Cable::sample_transmit(const SerialInputs& in, const SerialOutputs& out, Time now)
 {
     if (!in.serial_tx_ready)
         return;
     Time start = std::max(next_word_, now);
     next_word_ = start + word_;
     statistics_.words++;
+    follow_rate(start);
     const CableFault* fault = fault_at(start);
     if (out.serial_loopback) {
         looped_.push_back({start + turn_, true, true, out.serial_tx, 0, 0});
@@ -110,6 +116,8 @@ void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
         return;
     }
     looped_.clear();
+    if (!plugged_)
+        return;
     if (fault && fault->kind == CableFault::unplugged) {
         statistics_.lost_words++;
         fall_silent(start, noise_words);
@@ -119,6 +127,18 @@ void Cable::sample_transmit(const Inputs& in, const Outputs& out, Time now)
     Arrival arrival = carry(out.serial_tx, fault);
     arrival.at = start + delay_;
     sent_.push_back(arrival);
+}
+
+void Cable::stay_dark(Time now)
+{
+    looped_.clear();
+    if (next_word_ >= now + period_)
+        return;
+    Time start = std::max(next_word_, now);
+    next_word_ = start + word_;
+    follow_rate(start);
+    fault_at(start);
+    fall_silent(start, noise_words);
 }
 
 /* A word that is not sent: so many are `noisy`, and from the next on the other end sees no signal.
@@ -216,8 +236,8 @@ void Cable::meet(bool received)
     sent_.clear();
 }
 
-/* The next word of `arriving`, if it has come. */
-bool Cable::deliver(std::deque<Arrival>& arriving, Inputs& in, Time now)
+/* The next word of `arriving`, if it is there by now. */
+bool Cable::deliver(std::deque<Arrival>& arriving, SerialInputs& in, Time now)
 {
     in.serial_rx_valid = false;
     if (arriving.empty() || arriving.front().at > now)
@@ -232,14 +252,14 @@ bool Cable::deliver(std::deque<Arrival>& arriving, Inputs& in, Time now)
     return true;
 }
 
-void Cable::drive_receive(Inputs& in, Time now)
+void Cable::drive_receive(SerialInputs& in, Time now)
 {
     if (deliver(arriving_, in, now))
         signal_ = in.serial_rx_signal;
     in.serial_rx_signal = signal_;
 }
 
-void Cable::drive_loopback(Inputs& in, Time now)
+void Cable::drive_loopback(SerialInputs& in, Time now)
 {
     deliver(looped_, in, now);
     in.serial_rx_signal = true;

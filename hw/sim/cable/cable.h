@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../device.h"
@@ -36,7 +37,16 @@ struct CableFault {
 
     Kind kind;
     Time from = 0, until = ~Time(0);
-    int direction = -1; /* 0 or 1: only what this card sends */
+    int direction = -1; /* 0 or 1: only what this end sends */
+};
+
+/* One direction of a cable. */
+struct CableDirection {
+    uint64_t stream = 0; /* keeps its random numbers apart from those of others */
+    double length_m = 0, bit_error_rate = 0;
+    std::vector<CableFault> faults;               /* of this direction */
+    std::vector<std::pair<Time, double>> rates{}; /* from then on this bit error rate; by time */
+    bool plugged = true; /* false: the port has no cable, and its words are not even coded */
 };
 
 /* "KIND", "KIND:T0:T1" or "KIND:T0:T1:DIRECTION", times in microseconds. Throws
@@ -49,18 +59,20 @@ struct CableStatistics {
 
 class Cable {
 public:
-    Cable(const Profile& profile, uint64_t seed, unsigned direction,
-          const std::vector<CableFault>& faults);
+    Cable(const Profile& profile, uint64_t seed, CableDirection direction);
 
     /* Sender, each cycle. */
-    void drive_transmit(Inputs& in, Time now) const;
-    void sample_transmit(const Inputs& in, const Outputs& out, Time now);
+    void drive_transmit(SerialInputs& in, Time now) const;
+    void sample_transmit(const SerialInputs& in, const SerialOutputs& out, Time now);
+
+    /* Sender without power, each cycle in place of both. */
+    void stay_dark(Time now);
 
     /* Receiver, each cycle. */
-    void drive_receive(Inputs& in, Time now);
+    void drive_receive(SerialInputs& in, Time now);
 
     /* Sender in loopback, each cycle: what it receives. */
-    void drive_loopback(Inputs& in, Time now);
+    void drive_loopback(SerialInputs& in, Time now);
 
     /* Between cycles: hand over the sent words. Without a receiver at the far end they are lost. */
     void meet(bool received);
@@ -77,13 +89,13 @@ private:
 
     Arrival carry(Symbols symbols, const CableFault* fault);
     void fall_silent(Time start, unsigned noisy);
-    static bool deliver(std::deque<Arrival>& arriving, Inputs& in, Time now);
+    static bool deliver(std::deque<Arrival>& arriving, SerialInputs& in, Time now);
     Arrival noise();
     void decode(unsigned place, uint16_t symbol, Arrival& out);
     const CableFault* fault_at(Time now);
     void draw_next_error();
+    void follow_rate(Time start);
 
-    const Profile& profile_;
     const Time word_, period_, delay_, turn_; /* `turn_`: through one transceiver and back */
     const Code8b10b code_;
     Random random_;
@@ -91,8 +103,11 @@ private:
     Time next_word_ = 0; /* when the transmitter begins its next word */
     bool tx_disparity_ = false, rx_disparity_ = false;
     uint64_t bits_to_error_ = ~uint64_t(0);
+    const bool plugged_;
+    double bit_error_rate_;
     std::vector<CableFault> faults_;
-    size_t next_fault_ = 0;
+    std::vector<std::pair<Time, double>> rates_;
+    size_t next_fault_ = 0, next_rate_ = 0;
     unsigned cut_words_ = 0;
 
     std::vector<Arrival> sent_;

@@ -3,11 +3,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
+import sys
+import tomllib
 
 import libdibber
 from dibber.interface.description import HOST, LINK_STATE, MCP_STATE, C
 
-from dibber_cli import cards, output, paths, profile, simulator
+from dibber_cli import cards, output, paths, profile, simulator, topology
 from dibber_cli.errors import UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
@@ -153,24 +155,42 @@ def fw_load(arguments):
 # Simulator ----------------------------------------------------------------------------------------
 
 
-def _sockets():
-    return [f"sim:{paths.run_directory()}/card{n}.sock" for n in range(2)]
-
-
 def sim_start(arguments):
-    options = [word for change in arguments.set for word in ("--set", change)]
+    options = [
+        word
+        for name in ("set", "fault", "at")
+        for value in getattr(arguments, name)
+        for word in (f"--{name}", value)
+    ]
+    options += ["--script", arguments.script] if arguments.script else []
     options += ["--jtag"] if arguments.jtag else []
     pid = simulator.start(
         profile.load(arguments.profile),
+        arguments.topology,
         participants=arguments.participants,
         seed=arguments.seed,
         options=options,
     )
     if arguments.json:
-        print_json({"process": pid, "uris": _sockets(), "log": str(paths.run_directory() / "log")})
+        print_json(
+            {
+                "process": pid,
+                "uris": simulator.running_uris(),
+                "log": str(paths.run_directory() / "log"),
+            }
+        )
     else:
         print(f"process {pid}, log {paths.run_directory() / 'log'}")
-        print("\n".join(_sockets()))
+        print("\n".join(simulator.running_uris()))
+    return 0
+
+
+def sim_topology(arguments):
+    text, cards = topology.text_of(arguments.topology)
+    if arguments.json:
+        print_json({"cards": cards, **tomllib.loads(text)})
+    else:
+        sys.stdout.write(text)
     return 0
 
 
@@ -190,7 +210,7 @@ def sim_status(arguments):
         status.update(
             process=pid,
             profile=simulator.running_profile(),
-            uris=_sockets(),
+            uris=simulator.running_uris(),
             clock=simulator.clock_state(),
             log=str(paths.run_directory() / "log"),
         )
@@ -201,7 +221,32 @@ def sim_status(arguments):
     else:
         print(f"process {pid}, profile {status['profile']}, log {status['log']}")
         print(f"clock: {status['clock']}")
-        print("\n".join(_sockets()))
+        print("\n".join(simulator.running_uris()))
+    return 0
+
+
+def _network_speed(chosen, arguments):
+    from dibber_cli.bench import speed
+
+    alone, together = speed.of_network(chosen, arguments.seed, arguments.topology)
+    if arguments.json:
+        print_json(
+            {
+                "profile": chosen.name,
+                "topology": arguments.topology,
+                "pair_cycles_per_cpu_second": round(alone),
+                "cycles_per_cpu_second": round(together),
+                "share": round(together / alone, 3),
+            }
+        )
+    else:
+        output.table(
+            ["cards 0 and 1 in bulk, the others at rest", "1000 cycles a CPU second", "share"],
+            [
+                ("pair", f"{alone / 1e3:.1f}", "1.00"),
+                (arguments.topology, f"{together / 1e3:.1f}", f"{together / alone:.2f}"),
+            ],
+        )
     return 0
 
 
@@ -210,9 +255,11 @@ def sim_speed(arguments):
 
     if not arguments.speed:
         raise UsageError(
-            "dibber sim: start, stop, status or --speed is missing (--help shows what they do)"
+            "dibber sim: start, stop, status, topology or --speed is missing (see --help)"
         )
     chosen = profile.load(arguments.profile)
+    if arguments.topology:
+        return _network_speed(chosen, arguments)
     measured = speed.of_cards(chosen, arguments.seed)
     if arguments.json:
         print_json(

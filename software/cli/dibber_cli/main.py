@@ -9,6 +9,7 @@ Ctrl-C, SIGTERM, SIGHUP. docs/cli.md has the rules for output and JSON.
 import argparse
 import errno
 
+from dibber.interface.description import C
 from libdibber import DibberError
 
 from dibber_cli import (
@@ -26,6 +27,7 @@ from dibber_cli import (
     signals,
     simulator,
     streams,
+    topology,
     version,
 )
 from dibber_cli import (
@@ -143,7 +145,7 @@ def parser():
         sub,
         "sim",
         commands.sim_speed,
-        "Simulated cards: start, stop, status; or --speed.",
+        "Simulated cards: start, stop, status, topology; or --speed.",
         ["dibber sim start --profile gen2x1", "dibber sim --speed", "dibber sim stop"],
     )
     p.add_argument(
@@ -151,19 +153,52 @@ def parser():
         action="store_true",
         help="measure simulated card-cycles per second of CPU time: idle, ping, strided",
     )
+    p.add_argument(
+        "--topology",
+        metavar="NAME|FILE",
+        help="with --speed: measure cards 0 and 1 in bulk while the others of a topology rest, and "
+        "a pair alone",
+    )
     add_profile(p)
     sim = p.add_subparsers(metavar="COMMAND")
     p = command(
         sim,
         "start",
         commands.sim_start,
-        "Start two cards and a cable in the background.",
-        ["dibber sim start", "dibber sim start --participants 2 --set link.length_m=20"],
+        "Start two cards and a cable in the background, or another topology.",
+        [
+            "dibber sim start",
+            "dibber sim start --participants 2 --set link.length_m=20",
+            "dibber sim start --topology star:8 --at '1000 pull cable3' --at '2000 plug cable3'",
+        ],
     )
     add_profile(p)
     p.add_argument(
+        "--topology",
+        metavar="NAME|FILE",
+        help=f"cards, switches and cables: {', '.join(topology.NAMES)}, or a file "
+        "('dibber sim topology' prints one)",
+    )
+    p.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="[CABLE=]KIND[:T0:T1[:DIRECTION]]",
+        help="what is wrong with a cable, or with all, from T0 to T1 in microseconds: unplugged, "
+        "noise, stop, inverted, rate, foreign or loopback; may be given again",
+    )
+    p.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="'TIME ACTION NAME [RATE]'",
+        help="at a simulated time in microseconds: pull, plug or errors (its bit error rate) of a "
+        "cable; off, on or power of a card or switch; may be given again",
+    )
+    p.add_argument("--script", metavar="FILE", help="such events, one a line")
+    p.add_argument(
         "--participants",
-        type=numbers.whole(0, 16),
+        type=numbers.whole(0, C.NODES * C.ENDPOINTS),
         default=0,
         metavar="N",
         help="time waits until N programs have opened a card (default 0: no wait)",
@@ -176,6 +211,14 @@ def parser():
         action="store_true",
         help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
     )
+    p = command(
+        sim,
+        "topology",
+        commands.sim_topology,
+        "Print the file of a topology, for --topology.",
+        ["dibber sim topology torus:4x4", "dibber sim topology star:8 > star.toml"],
+    )
+    p.add_argument("topology", metavar="NAME|FILE", help=f"{', '.join(topology.NAMES)}, or a file")
     command(sim, "stop", commands.sim_stop, "End the simulator in the background.")
     command(
         sim, "status", commands.sim_status, "Show the simulator in the background and its sockets."

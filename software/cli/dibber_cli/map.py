@@ -10,9 +10,10 @@ from dibber.interface.description import MCP_STATE, C
 from libdibber.binding import PEERS
 
 from dibber_cli import numbers, output, profile
+from dibber_cli.errors import UsageError
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
-from dibber_cli.simulator import Pair, without_folders
+from dibber_cli.simulator import Network, without_folders
 
 # Map ----------------------------------------------------------------------------------------------
 
@@ -180,6 +181,8 @@ def show(uri, found):
 @contextlib.contextmanager
 def _found(arguments):
     """(URI, map) of each card: of the given ones, or of a simulated pair."""
+    if arguments.uris and arguments.topology:
+        raise UsageError("--topology is for simulated cards, which have no URI yet")
     if arguments.uris:
 
         def each():
@@ -193,11 +196,13 @@ def _found(arguments):
         yield each()
         return
     with (
-        Pair(profile.load(arguments.profile), seed=arguments.seed) as pair,
-        Ends(pair.uris) as ends,
+        Network(
+            profile.load(arguments.profile), arguments.topology, seed=arguments.seed
+        ) as simulated,
+        Ends(simulated.uris) as ends,
     ):
         yield zip(
-            pair.uris,
+            simulated.uris,
             ends.both(lambda side: survey(side.card, arguments.attempts, not arguments.look)),
         )
 
@@ -231,9 +236,19 @@ def add_to(sub, command, add_profile):
         "Find the hosts and switches that a card can reach, and enter routes that cannot deadlock. "
         "Ends with 1 when there is no other host. A card that a program drives is left as it is: "
         "use --look.",
-        ["dibber map", "dibber map --look URI", "dibber map --json URI | jq '.[].switches'"],
+        [
+            "dibber map",
+            "dibber map --topology star:4",
+            "dibber map --look URI",
+            "dibber map --json URI | jq '.[].switches'",
+        ],
     )
     add_profile(p)
+    p.add_argument(
+        "--topology",
+        metavar="NAME|FILE",
+        help="of the simulated cards, in place of a pair (see 'dibber sim start')",
+    )
     p.add_argument(
         "uris",
         nargs="*",

@@ -14,10 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from dibber_cli import paths, signals
+from dibber_cli import paths, signals, topology
 from dibber_cli.errors import SimulatorError
 
-PREFIX = "dibber-pair-"  # of the folder of a Pair
+TOPOLOGY = "topology.toml"  # in the folder of a simulator that was given one
+PREFIX = "dibber-pair-"  # of the folder of a Network
 START_SECONDS = 120
 LAST_BYTES = 4096  # of a log
 ANSWER_SECONDS = 5  # of the simulator, of its clock
@@ -113,33 +114,45 @@ def last_line(log):
 
 
 def without_folders(text):
-    """A text with "simulated card 0" in place of the name of a Pair's socket, because the socket is
+    """A text with "simulated card 0" in place of the name of a Network's socket, because the socket is
     removed before a user reads the text.
     """
-    return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d)\.sock(\.admin)?", r"simulated card \2", text)
+    return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d+)\.sock(\.admin)?", r"simulated card \2", text)
 
 
-class Pair:
-    """Two simulated cards in a `with` statement.
+def socket_uris(folder, cards):
+    """URIs of the cards whose sockets are in a folder."""
+    return [f"sim:{folder}/card{n}.sock" for n in range(cards)]
+
+
+class Network:
+    """Simulated cards in a `with` statement.
+
+    network      : a name or file of dibber_cli.topology; None for a pair
+    participants : time begins when so many have joined; None: one a card
 
     Attributes
     ----------
-    uris  : of the two cards
+    uris  : of the cards
     stats : file to which the simulator writes its statistics when it ends
     """
 
-    def __init__(self, profile, *, participants=2, seed=1, options=()):
+    def __init__(self, profile, network=None, *, participants=None, seed=1, options=()):
+        text, cards = topology.text_of(network) if network else (None, 2)
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         self.directory = Path(self._folder.name)
         self.stats = self.directory / "stats.json"
-        self.uris = [f"sim:{self.directory}/card{n}.sock" for n in range(2)]
+        self.uris = socket_uris(self.directory, cards)
+        if text is not None:
+            (self.directory / TOPOLOGY).write_text(text, encoding="utf-8")
+            options = [*options, "--topology", str(self.directory / TOPOLOGY)]
         self._log = open(self.directory / "log", "w+b")
         try:
             self.process = launch(
                 command(
                     profile,
                     self.directory,
-                    participants=participants,
+                    participants=cards if participants is None else participants,
                     seed=seed,
                     options=[*options, "--stats", str(self.stats)],
                 ),
@@ -187,6 +200,13 @@ class Pair:
                 self._folder.cleanup()
 
 
+class Pair(Network):
+    """Two simulated cards and a cable."""
+
+    def __init__(self, profile, *, participants=2, seed=1, options=()):
+        super().__init__(profile, participants=participants, seed=seed, options=options)
+
+
 # In the background --------------------------------------------------------------------------------
 
 
@@ -203,13 +223,20 @@ def running():
     return pid if name.startswith("dibber-sim") and rest.split()[0] != "Z" else None
 
 
-def start(profile, *, participants, seed, options=()):
-    """Leave a simulator running in the background; returns its process number."""
+def start(profile, network=None, *, participants, seed, options=()):
+    """Leave a simulator running in the background; returns its process number.
+
+    network : a name or file of dibber_cli.topology; None for a pair
+    """
+    text, cards = topology.text_of(network) if network else (None, 2)
     if running():
         raise SimulatorError(
             f"a simulator is running already (process {running()})", "end it with 'dibber sim stop'"
         )
     with paths.RunFolder(create=True) as folder, folder.open("log", "w+b") as log:
+        if text is not None:
+            folder.write(TOPOLOGY, text.encode())
+            options = [*options, "--topology", str(folder.path / TOPOLOGY)]
         process = launch(
             command(profile, folder.path, participants=participants, seed=seed, options=options),
             log,
@@ -219,7 +246,18 @@ def start(profile, *, participants, seed, options=()):
         process.stdout.close()
         folder.write("pid", f"{process.pid}\n".encode())
         folder.write("profile", f"{profile.name}\n".encode())
+        folder.write("cards", f"{cards}\n".encode())
     return process.pid
+
+
+def running_uris():
+    """URIs of the cards of the simulator that start() left running; of a pair when none runs."""
+    try:
+        with paths.RunFolder() as folder:
+            cards = int(folder.read("cards"))
+    except (FileNotFoundError, ValueError):
+        cards = 2
+    return socket_uris(paths.run_directory(), cards)
 
 
 def running_profile():

@@ -41,6 +41,8 @@ def grown(simulator, step, before=1):
         ("--fault", "unplugged"),
         ("--ber", "1e-4"),
         ("--threads", 1),
+        ("--at", "0 off card1"),
+        ("--at", "0 pull cable0"),
     ],
 )
 def test_idle_cards_take_no_memory_as_time_goes_on(simulator, arguments):

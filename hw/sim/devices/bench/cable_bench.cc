@@ -69,7 +69,9 @@ int carry_words(int argc, char** argv)
     }
     Profile profile = read_profile(argv[2], overrides);
     uint64_t cycles = strtoull(argv[3], nullptr, 0);
-    Cable cable(profile, strtoull(argv[4], nullptr, 0), 0, faults);
+    std::erase_if(faults, [](auto& fault) { return fault.direction == 1; });
+    Cable cable(profile, strtoull(argv[4], nullptr, 0),
+                {0x200, profile.link.length_m, profile.link.bit_error_rate, faults});
     Inputs in, looped;
     Outputs out;
     uint64_t taken = 0, came = 0, wrong = 0, silent = 0, unmarked = 0, quiet_after = 0;

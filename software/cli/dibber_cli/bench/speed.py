@@ -19,10 +19,15 @@ from dibber_cli.bench.pingpong import PingPong, Player
 from dibber_cli.bench.program import Program
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError
+from dibber_cli.link import measure
+from dibber_cli.link.side import Ends
+from dibber_cli.map import survey
+from dibber_cli.simulator import Network
 
 IDLE_NS = 4_000_000  # of simulated time
 ROUNDS = 600
 STRIDES = (2, 8, 32)
+BULK_BYTES = 2 << 20  # of each of two cards, in puts of measure.CHUNK
 # below build/sim: the bare model, run for some seconds of CPU time; prints JSON
 REFERENCE = "reference-speed"
 REFERENCE_SECONDS = 1
@@ -84,6 +89,38 @@ def of_cards(profile, seed):
         ours = 2 * (cycles - start_cycles) / (seconds - start_seconds)
         found.append((name, ours, of_reference(profile)))
     return found
+
+
+def of_network(profile, seed, shape):
+    """Simulated cycles in a second of CPU time while cards 0 and 1 put bulk to one another: (in a
+    pair, in the network `shape` whose other cards rest). Start and first put are subtracted.
+    """
+    found = []
+    for network in ("pair", shape):
+        start_cycles, start_seconds = _bulk(profile, seed, network, measure.CHUNK)
+        cycles, seconds = _bulk(profile, seed, network, BULK_BYTES)
+        found.append((cycles - start_cycles) / (seconds - start_seconds))
+    return tuple(found)
+
+
+def _bulk(profile, seed, shape, length):
+    """Cycles and seconds of CPU time of a run with `length` bytes in each direction."""
+    options = ["--threads", "1", "--preload", str(paths.FIRMWARE)]
+    with Network(profile, shape, seed=seed, options=options) as network:
+        with Ends(network.uris) as ends:
+            rest = [lambda side: None] * (len(network.uris) - 2)
+            ends.both(lambda side: survey(side.card, 2, True))
+            keys = ends.both(measure.offer, measure.offer, *rest)
+            sends = [
+                lambda side, key=key: measure.send(side, key, length)[1]
+                for key in (keys[1], keys[0])
+            ]
+            bad = [status for statuses in ends.both(*sends, *rest)[:2] for status in statuses]
+            if bad:
+                raise CommandError(f"{shape}: a put ended with {bad[0]}")
+        network.stop()
+        values = json.loads(network.stats.read_text(encoding="utf-8"))
+    return values["cycles"], values["cpu_seconds"]
 
 
 def of_reference(profile):
