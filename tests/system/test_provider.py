@@ -1,0 +1,85 @@
+"""The libfabric provider on two simulated cards, under programs that know nothing of Dibber."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pathlib
+import socket
+import subprocess
+import time
+
+import pytest
+from dibber_cli import fabric, paths, profile
+from dibber_cli.simulator import Pair
+
+PRELOAD = ["--preload", str(paths.FIRMWARE)]
+SECONDS = 120  # until a program that hangs is ended
+
+
+@pytest.fixture
+def pair(seed):
+    """Two cards that wait for no program: those of libfabric meet before they open a card."""
+    with Pair(profile.load("gen2x4"), participants=0, seed=seed, options=PRELOAD) as pair:
+        yield pair
+
+
+def run(arguments, uris, seconds=SECONDS):
+    return subprocess.run(
+        arguments, env=fabric.environment(uris), timeout=seconds, capture_output=True, text=True
+    )
+
+
+def test_fi_info_shows_what_the_provider_offers():
+    done = run(["fi_info", "-p", "dibber", "-v"], ["sim:/nowhere"])
+    assert done.returncode == 0, done.stderr
+    assert "prov_name: dibber" in done.stdout
+    for name in ("FI_MSG", "FI_TAGGED", "FI_RMA", "FI_ATOMIC", "FI_MULTI_RECV", "FI_DIRECTED_RECV"):
+        assert name in done.stdout
+    for name in ("FI_RMA_EVENT", "FI_HMEM", "FI_FENCE", "FI_TRIGGER", "FI_PROGRESS_AUTO"):
+        assert name not in done.stdout
+
+
+def test_without_a_named_card_there_is_no_provider():
+    assert run(["fi_info", "-p", "dibber"], []).returncode != 0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until_listening(port):
+    """proc(5): /proc/net/tcp has the port in hexadecimal digits, and state 0A for LISTEN."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
+                return
+        time.sleep(0.05)
+    raise AssertionError("the server does not listen")
+
+
+@pytest.mark.parametrize(
+    "kind, size", [("tagged", 8), ("msg", 64), ("tagged", 4096), ("msg", 20000)]
+)
+def test_fi_pingpong_sends_right_bytes_both_ways(pair, kind, size):
+    command = ["fi_pingpong", "-p", "dibber", "-e", "rdm", "-m", kind]
+    command += ["-I", "3", "-S", str(size), "-c"]
+    port = free_port()
+    server = subprocess.Popen(
+        [*command, "-B", str(port)],
+        env=fabric.environment(pair.uris),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_until_listening(port)
+        client = run([*command, "-P", str(port), "127.0.0.1"], pair.uris)
+        assert client.returncode == 0, client.stdout + client.stderr
+        said, _ = server.communicate(timeout=SECONDS)
+    finally:
+        server.kill()
+        server.wait()
+    assert server.returncode == 0, said
