@@ -83,3 +83,19 @@ def test_fi_pingpong_sends_right_bytes_both_ways(pair, kind, size):
         server.kill()
         server.wait()
     assert server.returncode == 0, said
+
+
+def build(folder, name, compiler, *libraries):
+    """Compile tests/system/provider/NAME.c; returns the program."""
+    program = folder / name
+    source = pathlib.Path(__file__).parent / "provider" / f"{name}.c"
+    command = [compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", program, source]
+    subprocess.run([*command, *libraries], check=True)
+    return program
+
+
+@pytest.mark.parametrize("keys", ["keys of the provider", "keys of the program"])
+def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, keys):
+    program = build(tmp_path, "traffic", "cc", "-lfabric")
+    done = run([program, str(seed), "20", str(int(keys == "keys of the provider"))], pair.uris)
+    assert done.returncode == 0, done.stderr

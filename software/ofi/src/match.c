@@ -31,10 +31,10 @@ static bool give(struct op *op, const struct arrival *arrival)
 		if (!target)
 			return false;
 	}
-	if (arrival->bytes || !arrival->length)
-		dfi_fetch_bytes(target, arrival);
-	else
+	if (arrival->id)
 		dfi_fetch_offer(target, arrival);
+	else
+		dfi_fetch_bytes(target, arrival);
 	if (arrival->sender)
 		dfi_op_end(arrival->sender, (size_t)arrival->length, 0);
 	return true;
@@ -151,7 +151,7 @@ static void discard(struct op *op, struct unexpected *unexpected)
 
 	list_remove(&unexpected->place);
 	free(unexpected);
-	if (!arrival.bytes && arrival.length)
+	if (arrival.id)
 		dfi_fetch_answer(op->ep, arrival.peer, arrival.id, 0);
 	if (arrival.sender)
 		dfi_op_end(arrival.sender, (size_t)arrival.length, 0);
