@@ -5,6 +5,7 @@
 import pathlib
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -99,3 +100,37 @@ def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, k
     program = build(tmp_path, "traffic", "cc", "-lfabric")
     done = run([program, str(seed), "20", str(int(keys == "keys of the provider"))], pair.uris)
     assert done.returncode == 0, done.stderr
+
+
+def mpirun(ranks, *program, seconds=SECONDS):
+    """`dibber mpirun`, as a user starts it."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "dibber_cli", "mpirun", "-n", str(ranks), *map(str, program)],
+        timeout=seconds,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def mpi(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("mpi"), "mpi", "mpicc")
+
+
+def test_an_mpi_program_gets_right_bytes_by_messages_collectives_and_windows(mpi):
+    done = mpirun(2, mpi, 65536, 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "all is well\n"
+
+
+def test_more_ranks_than_cards_are_refused(mpi):
+    done = mpirun(3, mpi)
+    assert done.returncode == 2
+    assert "a card serves one process" in done.stderr
+
+
+def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):
+    """No launcher has a part in this: it would end the other rank itself."""
+    program = build(tmp_path, "killed", "cc", "-lfabric")
+    done = run([program], pair.uris)
+    assert done.returncode == 0, done.stdout + done.stderr

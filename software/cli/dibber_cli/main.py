@@ -15,6 +15,7 @@ from dibber_cli import (
     commands,
     completion,
     errors,
+    fabric,
     monitor,
     numbers,
     output,
@@ -172,6 +173,7 @@ def parser():
         sim, "status", commands.sim_status, "Show the simulator in the background and its sockets."
     )
 
+    fabric.add_to(sub, command, add_profile)
     add_link(sub, command, add_profile)
     add_bench(sub, group, command, add_profile)
     completion.add_to(sub, command, parser)

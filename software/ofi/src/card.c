@@ -59,11 +59,6 @@ void dfi_leave(void)
 	pthread_mutex_unlock(&the.lock);
 }
 
-unsigned int dfi_card_users(void)
-{
-	return the.users;
-}
-
 /* The watcher ---------------------------------------------------------------------------------- */
 
 /* Whether a thread of this process waits for something. proc(5): number (name) state … */
@@ -143,6 +138,20 @@ static void end_watcher(void)
 	pthread_mutex_unlock(&the.lock);
 	pthread_join(the.watcher, NULL);
 	pthread_mutex_lock(&the.lock);
+}
+
+/* Picoseconds of simulated time, or of the system's clock on hardware; 0 without an open card. */
+__attribute__((visibility("default"))) uint64_t dibber_fi_now_ps(void);
+
+uint64_t dibber_fi_now_ps(void)
+{
+	struct dib_clock clock = { 0 };
+
+	dfi_enter();
+	if (speaker() && dib_clock_now(speaker(), &clock))
+		clock.now_ps = 0;
+	dfi_leave();
+	return clock.now_ps;
 }
 
 /* Opening -------------------------------------------------------------------------------------- */

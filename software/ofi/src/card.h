@@ -35,9 +35,6 @@ void dfi_card_put(void);
 void dfi_card_add(struct dib_endpoint *endpoint);
 void dfi_card_remove(struct dib_endpoint *endpoint);
 
-/* How many domains are open in this process. The caller has entered. */
-unsigned int dfi_card_users(void);
-
 /* Whether a parameter names a card. */
 bool dfi_card_is_named(void);
 

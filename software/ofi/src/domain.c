@@ -11,6 +11,7 @@
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
+#include "progress.h"
 #include "queue.h"
 #include "region.h"
 #include "ring.h"
@@ -107,6 +108,7 @@ static int domain_close(struct fid *fid)
 		dfi_leave();
 		return -FI_EBUSY;
 	}
+	dfi_progress_end(domain);
 	give_memory_back(domain);
 	dfi_card_remove(domain->endpoint);
 	dib_endpoint_close(domain->endpoint);
@@ -190,6 +192,7 @@ int dfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	domain->fid.ops = &domain_ops;
 	domain->fid.mr = &dfi_region_ops;
 	domain->user_keys = !(info->domain_attr->mr_mode & FI_MR_PROV_KEY);
+	dfi_progress_alert(domain);
 	list_init(&domain->on_card);
 	list_init(&domain->waiting);
 	list_init(&domain->short_of_regions);

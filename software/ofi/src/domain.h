@@ -60,6 +60,7 @@ struct domain {
 	/* Progress that finds nothing waits for the card, longer each time. */
 	uint64_t patience_ns;
 	uint64_t quiet_ns; /* simulated time since the peers were asked whether they are there */
+	bool busy;	   /* it has exchanged messages */
 	bool in_progress;
 };
 

@@ -22,8 +22,8 @@ struct arrival {
 	uint64_t tag, data;
 	uint64_t length;
 	const void *bytes;
-	/* With an `id` the bytes wait at the sender, in the region `key` at `offset`; even a message
-	 * without bytes is answered then. */
+	/* With an `id` the bytes wait at the sender, in the region `key` at `offset`; even a
+	 * message without bytes is answered then. */
 	uint64_t offset, id;
 	uint32_t key;
 	struct op *sender; /* of this process, if it waits for the match; else NULL */

@@ -11,8 +11,42 @@
 #define BATCH	    16
 #define SHORTEST_NS 1000u
 #define LONGEST_NS  64000u
-/* With several domains a wait for one of them delays the others. */
-#define LONGEST_OF_MANY_NS 2000u
+/* A wait for one domain delays the others of the process. So if several have exchanged messages,
+ * waits are short, and a domain that has not lets the others have the time. */
+#define OF_MANY_NS 200u
+#define IDLE_NS	   50u
+
+/* Domains of this process that have exchanged messages. */
+static unsigned int busy_domains;
+
+static bool is_busy(const struct domain *domain)
+{
+	for (unsigned int i = 0; i < PEERS / 64; i++)
+		if (domain->active[i])
+			return true;
+	return domain->under_way > 0;
+}
+
+static void count_if_busy(struct domain *domain)
+{
+	if (domain->busy || !is_busy(domain))
+		return;
+	domain->busy = true;
+	busy_domains++;
+}
+
+void dfi_progress_end(struct domain *domain)
+{
+	busy_domains -= domain->busy;
+	domain->busy = false;
+}
+
+static uint64_t longest_wait(const struct domain *domain)
+{
+	if (domain->busy)
+		return busy_domains > 1 ? OF_MANY_NS : LONGEST_NS;
+	return busy_domains ? IDLE_NS : LONGEST_NS;
+}
 
 void dfi_progress_alert(struct domain *domain)
 {
@@ -73,7 +107,8 @@ static int progress(struct domain *domain, uint64_t wait_ns)
 	int ends = 0;
 
 	if (rc == 0) {
-		domain->patience_ns *= 2;
+		if (domain->patience_ns < LONGEST_NS)
+			domain->patience_ns *= 2;
 		dfi_peers_silent(domain, wait_ns);
 		return 0;
 	}
@@ -90,18 +125,20 @@ static int progress(struct domain *domain, uint64_t wait_ns)
 
 int dfi_progress(struct domain *domain, bool may_wait)
 {
-	uint64_t longest = dfi_card_users() > 1 ? LONGEST_OF_MANY_NS : LONGEST_NS;
+	uint64_t wait_ns;
 	int rc;
 
 	if (domain->broken)
 		return -domain->broken;
 	if (domain->in_progress)
 		return 0;
-	if (domain->patience_ns > longest)
-		domain->patience_ns = longest;
+	count_if_busy(domain);
+	wait_ns = longest_wait(domain);
+	if (domain->patience_ns < wait_ns)
+		wait_ns = domain->patience_ns;
 	domain->in_progress = true;
 	dfi_commands_push(domain);
-	rc = progress(domain, may_wait ? domain->patience_ns : 0);
+	rc = progress(domain, may_wait ? wait_ns : 0);
 	if (!rc && domain->broken)
 		rc = break_off(domain, domain->broken);
 	domain->in_progress = false;

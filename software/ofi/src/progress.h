@@ -16,4 +16,7 @@ int dfi_progress(struct domain *domain, bool may_wait);
 /* The program did something: the next wait is short again. */
 void dfi_progress_alert(struct domain *domain);
 
+/* The domain's fid_ep ends. */
+void dfi_progress_end(struct domain *domain);
+
 #endif

@@ -16,6 +16,7 @@ struct queue {
 	struct list entries; /* struct queue_entry, oldest first */
 	enum fi_cq_format format;
 	bool signalled;
+	bool gave; /* the last read found an entry */
 };
 
 int dfi_queue_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,

@@ -30,6 +30,7 @@
 #define SECONDS 100 /* until a wait has failed */
 
 static int side, other_side; /* the number of this side, and the socket to the other one */
+static pid_t child;	     /* side 1 */
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -58,7 +59,7 @@ static fi_addr_t peer, self;
 /* xorshift64*, Vigna 2016. */
 static uint64_t state;
 
-static uint64_t draw(uint64_t below)
+__attribute__((unused)) static uint64_t draw(uint64_t below)
 {
 	state ^= state >> 12;
 	state ^= state << 25;
@@ -201,7 +202,6 @@ static void close_endpoint(void)
 static int run_both(void (*body)(void))
 {
 	int ends[2], status = 1;
-	pid_t child;
 
 	need(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
 	child = fork();
