@@ -36,7 +36,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library build models switches qemu driver bench \
+.PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
         test-bitstream test-netlist test-boards synthesis docs figures clean
 
@@ -62,6 +62,7 @@ help:
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
+	@echo 'make ofi          the libfabric provider, for MPI and other programs on libfabric'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target: docs/figures.md, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, and test-boards; hours'
@@ -90,6 +91,10 @@ litepcie-rate: install
 
 library: install
 	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib DEVELOPER=$(DEVELOPER))
+
+# The provider of libfabric, for the libfabric of the system.
+ofi: library
+	$(call step,ofi,the provider of libfabric build/ofi/libdibber-fi.so,$(MAKE) -C software/ofi DEVELOPER=$(DEVELOPER))
 
 build: firmware simulator library
 
@@ -150,7 +155,7 @@ test-quick: firmware library
 test-formal: install
 	@$(PYTHON) hw/formal/prove.py $(FORMAL)
 
-test-system: firmware library models litepcie-rate qemu driver
+test-system: firmware library ofi models litepcie-rate qemu driver
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 

@@ -6,8 +6,8 @@ import json
 import stat
 
 import pytest
-from dibber.interface.description import HOST, C
-from dibber_cli import cards, output, paths, profile, simulator
+from dibber.interface.description import HOST
+from dibber_cli import find, output, paths, profile, simulator
 from dibber_cli.errors import ProfileError
 
 # Cards --------------------------------------------------------------------------------------------
@@ -22,68 +22,11 @@ def test_info_for_people_and_for_programs(serve, run):
     assert code == 0 and json.loads(out)["counters"]["posts"] == 12
 
 
-@pytest.fixture
-def machine(monkeypatch, folder):
-    """machine(devices, {address: driver}): such files of /dev, such cards in sysfs."""
-
-    def install(devices, drivers):
-        dev, pci = paths.Path(folder) / "dev", paths.Path(folder) / "pci"
-        for name in devices:
-            (dev / name).parent.mkdir(parents=True, exist_ok=True)
-            (dev / name).touch()
-        for address, (vendor, driver) in drivers.items():
-            (pci / address).mkdir(parents=True)
-            (pci / address / "vendor").write_text(f"{vendor:#06x}\n")
-            (pci / address / "device").write_text(f"{C.PCI_DEVICE:#06x}\n")
-            if driver:
-                (pci / address / "driver").symlink_to(f"/sys/bus/pci/drivers/{driver}")
-        monkeypatch.setattr(cards, "DEVICES", dev)
-        monkeypatch.setattr(cards, "PCI_DEVICES", pci)
-
-    return install
-
-
-def test_info_without_a_uri_lists_cards_of_the_driver_of_vfio_and_of_the_simulator(
-    machine, serve, run, monkeypatch
-):
-    machine(
-        ["dibber10", "dibber2", "dibber-old"],
-        {
-            "0000:01:00.0": (C.PCI_VENDOR, "dibber"),
-            "0000:02:00.0": (C.PCI_VENDOR, "vfio-pci"),
-            "0000:03:00.0": (C.PCI_VENDOR, None),
-            "0000:04:00.0": (0x8086, "vfio-pci"),
-        },
-    )
-    mock = serve()
-    socket = paths.Path(mock.uri.removeprefix("sim:"))
-    (paths.run_directory()).mkdir(exist_ok=True)
-    (paths.run_directory() / "card0.sock").symlink_to(socket)
-    monkeypatch.setattr(simulator, "running", lambda: 1)
-    code, out, _ = run("info", "--json")
-    found = {card.pop("uri"): card for card in json.loads(out)}
-    assert code == 0
-    assert [uri.rpartition("/")[2] for uri in found] == [
-        "dibber2",
-        "dibber10",
-        "vfio:0000:02:00.0",
-        "vfio:0000:03:00.0",
-        "card0.sock",
-    ]
-    assert found["vfio:0000:02:00.0"] == {"state": "driver vfio-pci"}
-    assert found["vfio:0000:03:00.0"] == {"state": "no driver"}
-    assert found[f"sim:{paths.run_directory()}/card0.sock"]["link_state"] == "UP"
-    # The files in place of the devices are no cards, and that is said.
-    assert "error" in list(found.values())[0]
-    code, out, _ = run("info")
-    assert code == 0 and "vfio-pci" in out and "UP" in out
-
-
-def test_info_without_a_uri_says_that_there_is_no_card(machine, run):
-    machine([], {})
-    code, out, _ = run("info")
-    assert code == 0 and "no card was found" in out and "1209:d1bb" in out
-    assert json.loads(run("info", "--json")[1]) == []
+def test_info_without_a_uri_lists_the_cards(run, monkeypatch):
+    card = find.entry("sim:/a/card0.sock", "simulated", "this machine", "up")
+    monkeypatch.setattr(find, "found", lambda _: [card])
+    assert run("info") == run("list")
+    assert json.loads(run("info", "--json")[1]) == [card]
 
 
 def test_fw_load(serve, run, image):

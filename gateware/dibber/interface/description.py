@@ -363,10 +363,10 @@ CLOCK_OP = enum("clock_op", 32, "simulator clock extension: requests of a partic
     ("WAIT",   3, "wait for a write by the card into [watch, watch+length) or for the deadline"),
     ("LEAVE",  4,
         "do not hold the clock; with `count` 1 for good, so that no participant waits for this "
-        "one's return"),
+        "one's return; with `count` 2 as a pause, which no participant waits for either"),
     ("ENTER",  5,
         "hold the clock again; answered when all participants that left temporarily have "
-        "returned"),
+        "returned, and at once after a pause"),
     ("NOW",    6, "ask for the time"),
 )
 
@@ -628,7 +628,7 @@ CLOCK_REQUEST = struct("clock_request", 48, "payload of a CLOCK_MESSAGE from the
     Member("endpoint", "u32", "participant"),
     Member("call",     "u32", "CHARGE: enum call"),
     Member("count",    "u32",
-        "CHARGE: number of calls; COPY: bytes; LEAVE: 1 for good, otherwise 0"),
+        "CHARGE: number of calls; COPY: bytes; LEAVE: 1 for good, 2 for a pause, otherwise 0"),
     Member("watch",    "u64", "WAIT: bus address"),
     Member("length",   "u64", "WAIT: bytes, 0 for none"),
     Member("deadline", "u64", "WAIT: picoseconds from now, all ones for none"),

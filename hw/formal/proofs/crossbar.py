@@ -125,7 +125,6 @@ class Whole(Free):
             lanes  = [Mux(output.grant[i] & one.lane.valid, Cat(one.lane.data, one.lane.last, one.lane.bad), 0)
                 for i, one in enumerate(block.inputs)]
             loads  = Signal()
-            first  = Signal()
             owner  = Signal(self.ports)  # whose packet leaves
             open_  = Signal()            # its last word was not loaded yet
             cut    = Signal()
@@ -177,7 +176,6 @@ class Apart(Free):
         i = self.constant("input", log2_int(self.ports))
         o = self.constant("output", log2_int(self.ports))
         at   = lambda signals, n: Array(signals)[n]
-        sink = Signal()
         busy, wants, granted, taken, offered, discards = (Signal() for _ in range(6))
         self.comb += [
             busy.eq(at(self.busy, i)),

@@ -42,7 +42,9 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
 
     Participant& p = found->second;
     bool enters = request.op == DIBBER_CLOCK_OP_ENTER;
-    if (request.op != DIBBER_CLOCK_OP_NOW && p.state != (enters ? State::left : State::runs))
+    bool in_place =
+        enters ? p.state == State::left || p.state == State::paused : p.state == State::runs;
+    if (request.op != DIBBER_CLOCK_OP_NOW && !in_place)
         return refuse(EBUSY);
     if (request.thread)
         give_to(request.thread, key);
@@ -63,16 +65,22 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
             return refuse(EINVAL);
         return wait(p, request, std::move(reply));
     case DIBBER_CLOCK_OP_LEAVE:
-        if (request.count) { /* for good: no other waits for it */
+        if (request.count == 1) { /* for good: no other waits for it */
             answer(p, reply);
             participants_.erase(found);
             joined_ -= !started_;
             return settle_leavers();
         }
-        p.state = State::left;
+        p.state = request.count ? State::paused : State::left;
         answer(p, reply);
         return settle_leavers();
     case DIBBER_CLOCK_OP_ENTER:
+        if (p.state == State::paused) {
+            p.state = State::runs;
+            p.time = std::max(p.time, now_);
+            p.answered = p.time;
+            return answer(p, reply);
+        }
         p.state = State::enters;
         p.reply = std::move(reply);
         return settle_leavers();
@@ -131,7 +139,7 @@ bool Clock::thread_is(const Participant& p, std::initializer_list<State> states)
 bool Clock::holds_time(const Participant& p) const
 {
     return p.state == State::runs &&
-           !thread_is(p, {State::waits, State::reads, State::left, State::enters});
+           !thread_is(p, {State::waits, State::reads, State::left, State::enters, State::paused});
 }
 
 /* Bring a participant to the time of its thread. While the thread runs, now_ stands. */
@@ -244,10 +252,10 @@ bool Clock::stopped() const
 {
     bool someone_out = false, someone_in = free_clients_ > 0;
     for (auto& [key, p] : participants_) {
-        bool away = p.state == State::left || p.state == State::enters;
+        bool away = p.state == State::left || p.state == State::enters || p.state == State::paused;
         someone_out |= away;
-        someone_in |=
-            !away && !(p.state == State::runs && thread_is(p, {State::left, State::enters}));
+        someone_in |= !away && !(p.state == State::runs &&
+                                 thread_is(p, {State::left, State::enters, State::paused}));
     }
     return someone_out && !someone_in;
 }
@@ -341,7 +349,11 @@ std::string Clock::holder() const
         return std::to_string(joined_ + free_clients_) + " of " + std::to_string(expected_) +
                " participants have joined";
     if (stopped())
-        return names([](const Participant& p) { return p.state == State::left; }, "has") +
+        return names(
+                   [](const Participant& p) {
+                       return p.state == State::left || p.state == State::paused;
+                   },
+                   "has") +
                " left the clock";
     return "nobody takes part";
 }

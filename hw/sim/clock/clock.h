@@ -85,7 +85,8 @@ public:
     Time run_time() const { return now_ - start_; }
 
 private:
-    enum class State { runs, waits, reads, left, enters };
+    /* A `paused` participant has left as one that `left`, but no other one waits for its return. */
+    enum class State { runs, waits, reads, left, enters, paused };
 
     struct Participant {
         State state = State::runs;

@@ -7,9 +7,9 @@ import sys
 import tomllib
 
 import libdibber
-from dibber.interface.description import HOST, LINK_STATE, MCP_STATE, C
+from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
 
-from dibber_cli import cards, output, paths, profile, simulator, topology
+from dibber_cli import find, output, paths, profile, simulator, topology
 from dibber_cli.errors import UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
@@ -34,34 +34,9 @@ def memory_sentence(values, program):
     return f"{there}: it has {program['image_bytes']}, {limit - program['image_bytes']} are left"
 
 
-def list_cards(arguments):
-    found = cards.found()
-    if arguments.json:
-        print_json(found)
-    elif found:
-        output.table(
-            ["card", "node", "link", "control program"],
-            [
-                (
-                    card["uri"],
-                    card.get("node", "–"),
-                    card.get("link_state", "–"),
-                    card.get("mcp_state") or card.get("state") or card["error"],
-                )
-                for card in found
-            ],
-        )
-    else:
-        print(
-            "no card was found: no /dev/dibberN, no PCI device "
-            f"{C.PCI_VENDOR:04x}:{C.PCI_DEVICE:04x}, no simulator of 'dibber sim start'"
-        )
-    return 0
-
-
 def info(arguments):
     if arguments.uri is None:
-        return list_cards(arguments)
+        return find.show(arguments)
     with libdibber.Card(arguments.uri, observe=True) as card:
         values = card.info()
         link = link_status.read(card)

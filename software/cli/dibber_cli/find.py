@@ -97,8 +97,8 @@ def pci(sys=Path("/sys"), dev=Path("/dev"), proc=Path("/proc")):
             group = f"{dev}/vfio/{(function / 'iommu_group').resolve().name}"
             users = unix_peers.owners({group}, proc).get(group, ())
             uri = f"vfio:{function.name}"
-            # A group has one user at a time, so a card that is in use cannot be asked.
-            yield entry(uri, "vfio", where, "in use" if users else state_of(uri), users)
+            # Opening a card by VFIO resets it, so a list does not open any.
+            yield entry(uri, "vfio", where, "in use" if users else "not in use", users)
         elif driver:
             yield entry(None, "pci", where, f"driver {driver}, which gives programs no access")
         else:
@@ -125,7 +125,7 @@ def found(with_uarts=False):
 
 
 def show(arguments):
-    cards = found(arguments.uart)
+    cards = found(getattr(arguments, "uart", False))
     if arguments.json:
         print(json.dumps(cards, indent=2))
         return 0

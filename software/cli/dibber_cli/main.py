@@ -17,6 +17,7 @@ from dibber_cli import (
     completion,
     counters,
     errors,
+    fabric,
     find,
     monitor,
     numbers,
@@ -224,6 +225,7 @@ def parser():
         sim, "status", commands.sim_status, "Show the simulator in the background and its sockets."
     )
 
+    fabric.add_to(sub, command, add_profile)
     add_link(sub, command, add_profile)
     add_bench(sub, group, command, add_profile)
     completion.add_to(sub, command, parser)

@@ -114,7 +114,7 @@ def last_line(log):
 
 
 def without_folders(text):
-    """A text with "simulated card 0" in place of the name of a Network's socket, because the socket is
+    """A text with "simulated card 0" in place of the name of a Network's socket. The socket is
     removed before a user reads the text.
     """
     return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d+)\.sock(\.admin)?", r"simulated card \2", text)

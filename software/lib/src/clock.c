@@ -81,7 +81,9 @@ int dib_clock_catch_up(struct dib_endpoint *endpoint)
 	return rc < 0 ? rc : 0;
 }
 
-static int leave_or_enter(struct dib_endpoint *endpoint, enum dibber_clock_op op)
+#define FOR_A_PAUSE 2 /* `count` of CLOCK_OP_LEAVE */
+
+static int leave_or_enter(struct dib_endpoint *endpoint, enum dibber_clock_op op, uint32_t count)
 {
 	struct dibber_clock_request request;
 	struct dibber_clock_reply reply;
@@ -95,18 +97,25 @@ static int leave_or_enter(struct dib_endpoint *endpoint, enum dibber_clock_op op
 		return endpoint->card->transport->ops->serve(endpoint->card->transport, 0);
 	if (!dib_has_clock(endpoint->card))
 		return 0;
-	request = (struct dibber_clock_request){ .op = op, .endpoint = endpoint->participant };
+	request = (struct dibber_clock_request){ .op = op,
+						 .endpoint = endpoint->participant,
+						 .count = count };
 	return tell(endpoint->card, &request, &reply);
 }
 
 int dib_clock_leave(struct dib_endpoint *endpoint)
 {
-	return leave_or_enter(endpoint, DIBBER_CLOCK_OP_LEAVE);
+	return leave_or_enter(endpoint, DIBBER_CLOCK_OP_LEAVE, 0);
+}
+
+int dib_clock_pause(struct dib_endpoint *endpoint)
+{
+	return leave_or_enter(endpoint, DIBBER_CLOCK_OP_LEAVE, FOR_A_PAUSE);
 }
 
 int dib_clock_enter(struct dib_endpoint *endpoint)
 {
-	return leave_or_enter(endpoint, DIBBER_CLOCK_OP_ENTER);
+	return leave_or_enter(endpoint, DIBBER_CLOCK_OP_ENTER, 0);
 }
 
 int dib_clock_now(struct dib_endpoint *endpoint, struct dib_clock *clock)

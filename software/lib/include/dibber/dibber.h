@@ -1153,9 +1153,23 @@ int dib_flash_write(struct dib_card *card, uint32_t address, const void *data, s
 int dib_clock_leave(struct dib_endpoint *endpoint);
 
 /**
+ * dib_clock_pause() - stop holding the simulator's clock, so that no participant waits for this
+ * one.
+ *
+ * As dib_clock_leave(), for a program that does not know what it waits for, or for how long.
+ * Simulated time goes on for the others meanwhile, so a run with pauses need not repeat. Between
+ * the two calls nothing else may be called for this participant. Another thread may make both calls
+ * in the place of the participant's thread, see dib_clock_act_for().
+ *
+ * Errors: those of dib_clock_leave().
+ */
+int dib_clock_pause(struct dib_endpoint *endpoint);
+
+/**
  * dib_clock_enter() - hold the simulator's clock again.
  *
- * The call returns when all participants that left are back.
+ * The call returns when all participants that left are back. After dib_clock_pause() it returns at
+ * once.
  *
  * Errors: those of dib_clock_leave().
  */

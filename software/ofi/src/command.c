@@ -1,0 +1,189 @@
+/* Commands of libdibber that wait for a slot of the card, and their ends. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "domain.h"
+#include "errors.h"
+
+#define BATCH 16
+
+struct command *dfi_command_new(enum command_kind kind, struct peer *peer,
+				void (*done)(struct domain *, struct command *, int), void *owner)
+{
+	struct command *command = malloc(sizeof(*command));
+
+	if (!command)
+		return NULL;
+	/* All but `data`, which is long. */
+	command->kind = kind;
+	command->peer = peer;
+	command->flags = 0;
+	command->notice = 0;
+	command->length = 0;
+	command->local_key = command->remote_key = 0;
+	command->local_offset = command->remote_offset = 0;
+	command->buffer = -1;
+	command->copy = NULL;
+	command->land = NULL;
+	command->done = done;
+	command->owner = owner;
+	list_init(&command->place);
+	return command;
+}
+
+int dfi_command_copy(struct command *command, const void *data, uint32_t length)
+{
+	command->length = length;
+	if (length <= DIBBER_INLINE_BYTES) {
+		command->kind = COMMAND_INLINE;
+		memcpy(command->data, data, length);
+		return 0;
+	}
+	command->copy = malloc(length);
+	if (!command->copy) {
+		free(command);
+		return -FI_ENOMEM;
+	}
+	memcpy(command->copy, data, length);
+	return 0;
+}
+
+static void release(struct domain *domain, struct command *command)
+{
+	if (command->buffer >= 0)
+		domain->staging_used &= ~(1u << command->buffer);
+	free(command->copy);
+	free(command);
+}
+
+static void end(struct domain *domain, struct command *command, int status)
+{
+	list_remove(&command->place);
+	if (command->land && status == DIBBER_STATUS_OK)
+		memcpy(command->land, domain->staging + command->local_offset, command->length);
+	command->done(domain, command, status);
+	release(domain, command);
+}
+
+/* Give a command its buffer of staging, if it needs one. */
+static bool get_buffer(struct domain *domain, struct command *command)
+{
+	if ((!command->copy && !command->land) || command->buffer >= 0)
+		return true;
+	if (domain->staging_used == UINT32_MAX)
+		return false;
+	command->buffer = __builtin_ctz(~domain->staging_used);
+	domain->staging_used |= 1u << command->buffer;
+	command->local_key = dib_key(domain->staging_region);
+	command->local_offset = (uint64_t)command->buffer * BUFFER_BYTES;
+	if (command->copy)
+		memcpy(domain->staging + command->local_offset, command->copy, command->length);
+	free(command->copy);
+	command->copy = NULL;
+	/* From here on get_buffer() sees `buffer`. */
+	return true;
+}
+
+static int send(struct domain *domain, struct command *command)
+{
+	const struct dib_delivery delivery = {
+		.tag = (uintptr_t)command,
+		.node = command->peer->node,
+		.endpoint = command->peer->endpoint,
+		.flags = command->flags,
+		.notice = command->notice,
+	};
+
+	switch (command->kind) {
+	case COMMAND_INLINE:
+		return dib_put_inline(domain->endpoint, &delivery, command->data,
+				      command->remote_key, command->remote_offset, command->length);
+	case COMMAND_PUT:
+		return dib_put(domain->endpoint, &delivery, command->local_key,
+			       command->local_offset, command->remote_key, command->remote_offset,
+			       command->length);
+	default:
+		return dib_get(domain->endpoint, &delivery, command->remote_key,
+			       command->remote_offset, command->local_key, command->local_offset,
+			       command->length);
+	}
+}
+
+/* Returns false if the command has to wait. */
+static bool try(struct domain *domain, struct command *command)
+{
+	int rc;
+
+	if (!get_buffer(domain, command))
+		return false;
+	rc = send(domain, command);
+	if (rc == DIB_ERR_AGAIN)
+		return false;
+	/* Any other failure is that of the endpoint: dfi_commands_drop() ends the command. */
+	if (rc && !domain->broken)
+		domain->broken = -dfi_error(rc);
+	if (rc)
+		return false;
+	domain->under_way++;
+	list_append(&domain->on_card, &command->place);
+	return true;
+}
+
+void dfi_command_issue(struct domain *domain, struct command *command)
+{
+	if (!list_empty(&domain->waiting) || !try(domain, command))
+		list_append(&domain->waiting, &command->place);
+}
+
+void dfi_commands_push(struct domain *domain)
+{
+	while (!list_empty(&domain->waiting)) {
+		struct command *command = member_of(domain->waiting.next, struct command, place);
+
+		list_remove(&command->place);
+		if (try(domain, command))
+			continue;
+		/* Back to the head of the line. */
+		list_append(domain->waiting.next, &command->place);
+		return;
+	}
+}
+
+int dfi_commands_poll(struct domain *domain)
+{
+	struct dib_completion done[BATCH];
+	int total = 0, count;
+
+	while (domain->under_way) {
+		count = dib_poll(domain->endpoint, done, BATCH);
+		if (count < 0)
+			return count;
+		for (int i = 0; i < count; i++) {
+			domain->under_way--;
+			end(domain, (struct command *)(uintptr_t)done[i].tag, done[i].status);
+		}
+		total += count;
+		if (count < BATCH)
+			break;
+	}
+	if (total)
+		dfi_commands_push(domain);
+	return total;
+}
+
+static void drop(struct domain *domain, struct list *commands)
+{
+	while (!list_empty(commands))
+		end(domain, member_of(commands->next, struct command, place), -domain->broken);
+}
+
+void dfi_commands_drop(struct domain *domain)
+{
+	drop(domain, &domain->on_card);
+	domain->under_way = 0;
+	drop(domain, &domain->waiting);
+}

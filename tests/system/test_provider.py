@@ -1,0 +1,136 @@
+"""The libfabric provider on two simulated cards, under programs that know nothing of Dibber."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from dibber_cli import fabric, paths, profile
+from dibber_cli.simulator import Pair
+
+PRELOAD = ["--preload", str(paths.FIRMWARE)]
+SECONDS = 120  # until a program that hangs is ended
+
+
+@pytest.fixture
+def pair(seed):
+    """Two cards that wait for no program: those of libfabric meet before they open a card."""
+    with Pair(profile.load("gen2x4"), participants=0, seed=seed, options=PRELOAD) as pair:
+        yield pair
+
+
+def run(arguments, uris, seconds=SECONDS):
+    return subprocess.run(
+        arguments, env=fabric.environment(uris), timeout=seconds, capture_output=True, text=True
+    )
+
+
+def test_fi_info_shows_what_the_provider_offers():
+    done = run(["fi_info", "-p", "dibber", "-v"], ["sim:/nowhere"])
+    assert done.returncode == 0, done.stderr
+    assert "prov_name: dibber" in done.stdout
+    for name in ("FI_MSG", "FI_TAGGED", "FI_RMA", "FI_ATOMIC", "FI_MULTI_RECV", "FI_DIRECTED_RECV"):
+        assert name in done.stdout
+    for name in ("FI_RMA_EVENT", "FI_HMEM", "FI_FENCE", "FI_TRIGGER", "FI_PROGRESS_AUTO"):
+        assert name not in done.stdout
+
+
+def test_without_a_named_card_there_is_no_provider():
+    assert run(["fi_info", "-p", "dibber"], []).returncode != 0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until_listening(port):
+    """proc(5): /proc/net/tcp has the port in hexadecimal digits, and state 0A for LISTEN."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
+                return
+        time.sleep(0.05)
+    raise AssertionError("the server does not listen")
+
+
+@pytest.mark.parametrize(
+    "kind, size", [("tagged", 8), ("msg", 64), ("tagged", 4096), ("msg", 20000)]
+)
+def test_fi_pingpong_sends_right_bytes_both_ways(pair, kind, size):
+    command = ["fi_pingpong", "-p", "dibber", "-e", "rdm", "-m", kind]
+    command += ["-I", "3", "-S", str(size), "-c"]
+    port = free_port()
+    server = subprocess.Popen(
+        [*command, "-B", str(port)],
+        env=fabric.environment(pair.uris),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_until_listening(port)
+        client = run([*command, "-P", str(port), "127.0.0.1"], pair.uris)
+        assert client.returncode == 0, client.stdout + client.stderr
+        said, _ = server.communicate(timeout=SECONDS)
+    finally:
+        server.kill()
+        server.wait()
+    assert server.returncode == 0, said
+
+
+def build(folder, name, compiler, *libraries):
+    """Compile tests/system/provider/NAME.c; returns the program."""
+    program = folder / name
+    source = pathlib.Path(__file__).parent / "provider" / f"{name}.c"
+    command = [compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", program, source]
+    subprocess.run([*command, *libraries], check=True)
+    return program
+
+
+@pytest.mark.parametrize("keys", ["keys of the provider", "keys of the program"])
+def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, keys):
+    program = build(tmp_path, "traffic", "cc", "-lfabric")
+    done = run([program, str(seed), "20", str(int(keys == "keys of the provider"))], pair.uris)
+    assert done.returncode == 0, done.stderr
+
+
+def mpirun(ranks, *program, seconds=SECONDS):
+    """`dibber mpirun`, as a user starts it."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "dibber_cli", "mpirun", "-n", str(ranks), *map(str, program)],
+        timeout=seconds,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def mpi(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("mpi"), "mpi", "mpicc")
+
+
+def test_an_mpi_program_gets_right_bytes_by_messages_collectives_and_windows(mpi):
+    done = mpirun(2, mpi, 65536, 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "all is well\n"
+
+
+def test_more_ranks_than_cards_are_refused(mpi):
+    done = mpirun(3, mpi)
+    assert done.returncode == 2
+    assert "a card serves one process" in done.stderr
+
+
+def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):
+    """No launcher has a part in this: it would end the other rank itself."""
+    program = build(tmp_path, "killed", "cc", "-lfabric")
+    done = run([program], pair.uris)
+    assert done.returncode == 0, done.stdout + done.stderr
