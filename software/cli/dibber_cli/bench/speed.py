@@ -12,7 +12,6 @@ the load of their control programs is measured by a run without points, and subt
 import json
 import subprocess
 from dataclasses import dataclass
-from typing import Any
 
 from dibber_cli import paths
 from dibber_cli.bench import session, stride
@@ -87,7 +86,7 @@ def of_cards(profile, seed):
     return found
 
 
-def of_reference(profile: Any) -> float | None:
+def of_reference(profile):
     """Cycles per second of CPU time of a bare VexRiscv + LitePCIe model of the profile's data
     width; None if it is not built.
     """
