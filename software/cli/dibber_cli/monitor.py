@@ -5,6 +5,8 @@
 import json
 import sys
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import libdibber
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
@@ -24,7 +26,7 @@ ERRORS = tuple(
 # Samples ------------------------------------------------------------------------------------------
 
 
-def sample(card):
+def sample(card: libdibber.Card) -> dict[str, Any]:
     """State and counters of a card at one time, as a dictionary."""
     info = card.info()
     return {
@@ -35,7 +37,7 @@ def sample(card):
     }
 
 
-def between(before, after, clock_hz):
+def between(before: Mapping[str, Any], after: Mapping[str, Any], clock_hz: int) -> dict[str, Any]:
     """A card's work from one sample to another: rates by the card's own clock, and the changes of
     all counters.
 

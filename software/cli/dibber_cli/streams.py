@@ -49,7 +49,7 @@ class OutputError(OSError):
     """Printed text cannot be written to stdout."""
 
 
-def plain(error):
+def plain(error: UnicodeError) -> tuple[str | bytes, int]:
     """An error handler of codecs: ASCII in place of characters that an encoding does not have.
 
     A byte of a file's name that was no character when Python read it becomes this byte again (PEP
@@ -158,7 +158,7 @@ def _text(descriptor, old, lenient):
     )
 
 
-def prepare():
+def prepare() -> None:
     """Prepare stdin, stdout and stderr when a program begins. A stream that Python code has
     replaced is left alone.
     """
@@ -171,6 +171,6 @@ def prepare():
         sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)  # type: ignore[misc]
 
 
-def give_up():
+def give_up() -> None:
     """Drop the text that stdout has not written, because Python tries again at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -20,10 +20,10 @@ from dibber_cli.profile import Profile
 def lines(pattern: Pattern, line_bytes: int) -> tuple[int, int]:
     """(near, far): lines of memory that one transfer of `pattern` touches."""
     begin = pattern.blocks()
-    touched = np.zeros(pattern.extent // line_bytes + 2, dtype=np.int64)
-    np.add.at(touched, begin // line_bytes, 1)
-    np.add.at(touched, (begin + pattern.block - 1) // line_bytes + 1, -1)
-    touched = np.cumsum(touched) > 0
+    changes = np.zeros(pattern.extent // line_bytes + 2, dtype=np.int64)
+    np.add.at(changes, begin // line_bytes, 1)
+    np.add.at(changes, (begin + pattern.block - 1) // line_bytes + 1, -1)
+    touched = np.cumsum(changes) > 0
     near = int(np.count_nonzero(touched[1:] & touched[:-1]))
     return near, int(np.count_nonzero(touched)) - near
 

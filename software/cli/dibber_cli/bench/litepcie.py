@@ -30,7 +30,7 @@ NOTES = (
 )
 
 
-def why_not(element, stride):
+def why_not(element: int, stride: int) -> str | None:
     """The reason why its writer cannot write elements of that size and stride; None if it can."""
     if element % (WIDTH // 8):
         return f"its DMA moves whole words of {WIDTH // 8} bytes"
@@ -39,7 +39,7 @@ def why_not(element, stride):
     return None
 
 
-def check():
+def check() -> None:
     """Raise CommandError if LitePCIe's design is not built. Benchmarks call this before they
     measure.
     """

@@ -36,11 +36,13 @@ class Pattern:
     entries: tuple = ()
 
     @classmethod
-    def contiguous(cls, length, transfers=1, offset=0):
+    def contiguous(cls, length: int, transfers: int = 1, offset: int = 0) -> "Pattern":
         return cls(length, (), length, transfers, offset)
 
     @classmethod
-    def strided(cls, element, count, stride, transfers=1, offset=0):
+    def strided(
+        cls, element: int, count: int, stride: int, transfers: int = 1, offset: int = 0
+    ) -> "Pattern":
         """`count` elements of `element` bytes, `stride` bytes apart; contiguous if that leaves no
         gap.
         """
@@ -56,16 +58,16 @@ class Pattern:
         )
 
     @property
-    def is_contiguous(self):
+    def is_contiguous(self) -> bool:
         return not self.levels and not self.entries
 
     @property
-    def length(self):
+    def length(self) -> int:
         """Payload bytes of one transfer."""
         return self.block * math.prod(count for count, _ in self.levels) * max(1, len(self.entries))
 
     @property
-    def extent(self):
+    def extent(self) -> int:
         """Bytes from the start of memory to the end of the last transfer, gaps included."""
         reach = (
             max(self.entries, default=0)
@@ -76,11 +78,13 @@ class Pattern:
             (self.transfers - 1) * self.span + reach, self.transfers * self.span
         )
 
-    def packed(self):
+    def packed(self) -> "Pattern":
         """The same payload without gaps: the packed buffer of a program."""
         return Pattern.contiguous(self.length, self.transfers)
 
-    def walk(self, key, base, transfer, list_key=0, list_offset=0):
+    def walk(
+        self, key: int, base: int, transfer: int, list_key: int = 0, list_offset: int = 0
+    ) -> Walk:
         """One transfer for libdibber; memory begins `base` bytes after the region. Of the list:
         where it lies.
         """

@@ -4,6 +4,8 @@
 
 import csv
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from dibber_cli import output
 from dibber_cli.bench import chart
@@ -11,7 +13,7 @@ from dibber_cli.bench.units import UNITS, unit_of
 from dibber_cli.bench.views import of_series
 
 
-def stem(report):
+def stem(report: Mapping[str, Any]) -> str:
     """Name of its files, without the ending."""
     return f"{report['test']}-{report['profile']}"
 
@@ -40,7 +42,7 @@ def write(report, panels, folder):
 # Tables -------------------------------------------------------------------------------------------
 
 
-def share(point):
+def share(point: Mapping[str, Any]) -> float | None:
     """The value in percent of the bound, if both exist; else None."""
     value, bound = point["value"], point.get("bound")
     if not value or not bound:
@@ -90,18 +92,18 @@ def tabulate(report, table):
     )
 
 
-def units(report):
+def units(report: Mapping[str, Any]) -> str:
     """The units of all points, as text."""
     return ", ".join(
         UNITS[unit].words for unit in dict.fromkeys(p["unit"] for p in report["points"])
     )
 
 
-def remarks(report):
+def remarks(report: Mapping[str, Any]) -> list[str]:
     """Sentences below the tables: impossible points, findings, notes on the measurement, compared
     bytes.
     """
-    reasons = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for point in report["points"]:
         if point["value"] is None:
             reasons.setdefault((point["series"], point["not_possible"]), []).append(str(point["x"]))

@@ -2,7 +2,11 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
+from typing import Any
+
 from dibber.interface.description import MCP_STATE
+from libdibber import Card
 
 from dibber_cli.fw import trap
 from dibber_cli.fw.shared import Shared
@@ -11,7 +15,7 @@ from dibber_cli.fw.top import HANDLERS
 COUNTS = ("commands", "refused", "timeouts", "strays", "claims")
 
 
-def read(card):
+def read(card: Card) -> dict[str, Any] | None:
     """Counts, the size of its image (None: unknown), the work of each handler that had any, and the
     reason of a stop, as a dictionary; None if no program runs.
     """
@@ -31,7 +35,7 @@ def read(card):
     }
 
 
-def rows(program):
+def rows(program: Mapping[str, Any]) -> list:
     """For output.table()."""
     found = [(name, program[name]) for name in COUNTS]
     for name, work in program["handlers"].items():

@@ -2,7 +2,11 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
+from typing import Any
+
 from dibber.interface.description import MCP_STATE, TRACE
+from libdibber import Card
 
 from dibber_cli import counts
 from dibber_cli.counts import MODULO
@@ -77,7 +81,7 @@ OTHERS = tuple(
 # Samples ------------------------------------------------------------------------------------------
 
 
-def sample(card, shared):
+def sample(card: Card, shared: Any) -> dict[str, Any]:
     """State, counts, handlers and queues of a card at one time, as a dictionary."""
     handlers = shared.member("handler")
     info = card.info()
@@ -113,7 +117,7 @@ def _queue(card, endpoint):
     }
 
 
-def between(before, after, clock_hz):
+def between(before: Mapping[str, Any], after: Mapping[str, Any], clock_hz: int) -> dict[str, Any]:
     """A control program's work from one sample to another, by the card's own clock.
 
     If the program was `restarted` between them, its counts are of the time since then; so are the

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from dibber.interface.description import LANE, MCP, MCP_STATE, STATUS, TRACE, C
 
@@ -11,7 +13,7 @@ MODULO = 1 << 32  # of the ring's head, and of the clock's low word
 # Ring ---------------------------------------------------------------------------------------------
 
 
-def read(shared, since=0):
+def read(shared: Any, since: int = 0) -> tuple[list[dict[str, Any]], int, int]:
     """(entries, lost, next): the entries since `since`, and how many of them the ring has lost.
 
     If the head is before `since`, the program was restarted: all its entries are returned.
@@ -23,7 +25,7 @@ def read(shared, since=0):
     if (head - since) % MODULO >= MODULO // 2:
         since = 0
     first = (head - min((head - since) % MODULO, C.TRACE_ENTRIES)) % MODULO
-    raw = []
+    raw: list[dict[str, Any]] = []
     while len(raw) < (head - first) % MODULO:
         at = (first + len(raw)) % C.TRACE_ENTRIES
         raw += shared.elements(
@@ -50,7 +52,7 @@ def _entry(index, raw):
 # Arguments ----------------------------------------------------------------------------------------
 
 
-def names_of(event):
+def names_of(event: int) -> list[str]:
     """The names of an event's two arguments, as the description has them in parentheses."""
     doc = next((doc for _, value, doc in TRACE.values if value == event), "")
     found = re.search(r"\(([^()]*)\)$", doc)
@@ -106,13 +108,13 @@ def _fields(name, value):
     return ", ".join(texts)
 
 
-def tag(value):
+def tag(value: int) -> str:
     """The slot that a tag names."""
     slots, slot = divmod(value, C.SLOTS)
     return f"{SLOT_SETS.get(slots, f'endpoint {slots}')} slot {slot}"
 
 
-def flow(value):
+def flow(value: int) -> str:
     lane, node = divmod(value, C.NODES)
     return f"flow {LANE.name_of(lane)} to {node}"
 
@@ -120,7 +122,7 @@ def flow(value):
 # Views --------------------------------------------------------------------------------------------
 
 
-def line(entry, before, clock_hz):
+def line(entry: Mapping[str, Any], before: Mapping[str, Any] | None, clock_hz: int) -> str:
     """A line of text: time, time since the entry before, handler, event."""
     gap = (
         ""

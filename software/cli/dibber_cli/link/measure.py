@@ -6,6 +6,7 @@ simulator, they are simulated.
 
 import math
 import tomllib
+from typing import Any
 
 import libdibber
 from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
@@ -24,7 +25,7 @@ SMALL = 16 << 10  # … on a card behind a UART, which has little memory
 DEPTH = 16  # puts under way
 
 
-def field(name, **values):
+def field(name: str, **values: int) -> int:
     """A host register's value from its fields."""
     result, low = 0, 0
     for f in HOST[name].fields:
@@ -37,7 +38,7 @@ def field(name, **values):
 # Training -----------------------------------------------------------------------------------------
 
 
-def wait_up(side, limit=TRAIN_NS):
+def wait_up(side: Any, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]:
     """Wait until the link is UP; returns the status, and the time it took or None."""
     begin = side.now()
     while True:
@@ -47,7 +48,7 @@ def wait_up(side, limit=TRAIN_NS):
         side.sleep(POLL_NS)
 
 
-def train(side, limit=TRAIN_NS):
+def train(side: Any, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]:
     """Train again; as wait_up()."""
     side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", retrain=1))
     side.sleep(POLL_NS)
@@ -57,7 +58,7 @@ def train(side, limit=TRAIN_NS):
 # Length -------------------------------------------------------------------------------------------
 
 
-def round_trip(side):
+def round_trip(side: Any) -> float | None:
     """Nanoseconds from this end to the other and back, transceivers included; None without an
     answer.
 
@@ -75,7 +76,7 @@ def round_trip(side):
     return min(found) * 1e9 / side.clock_hz if found else None
 
 
-def transceivers(profile):
+def transceivers(profile: Any) -> dict[str, Any]:
     """The table `link` of a profile."""
     with open(profile.path, "rb") as file:
         return tomllib.load(file)["link"]
@@ -97,7 +98,7 @@ def cable_length(nanoseconds, link, clock_hz):
 # Loopbacks ----------------------------------------------------------------------------------------
 
 
-def hears_itself(side):
+def hears_itself(side: Any) -> bool:
     """Set LINK_CONTROL.phy and return whether this card then receives its own words.
 
     False: the transceiver has no loopback, or does not work. The card recognizes its own nonce.
@@ -208,7 +209,7 @@ def prbs(ends, sequence, nanoseconds, loopback=None):
     return [f and {**bit_errors(f[0], f[1]), "locked": f[2]} for f in found]
 
 
-def upper_bound(errors, bits, confidence=0.95):
+def upper_bound(errors: int, bits: int, confidence: float = 0.95) -> float:
     """Upper limit of the bit error rate with that confidence: exact for a Poisson count (Garwood,
     1936).
 
@@ -229,7 +230,7 @@ def upper_bound(errors, bits, confidence=0.95):
     return min(1.0, high / bits)
 
 
-def bit_errors(words, wrong):
+def bit_errors(words: int, wrong: int) -> dict[str, Any]:
     """Rate and its bound as a dictionary. Each wrong symbol counts as one wrong bit."""
     bits = words * BITS_WORD
     return {
@@ -240,7 +241,7 @@ def bit_errors(words, wrong):
     }
 
 
-def sequence_of(name):
+def sequence_of(name: str) -> int:
     return getattr(PRBS, name.upper())
 
 
@@ -284,7 +285,7 @@ def send(side, key, total, block=0):
     return (total // chunk) * chunk / elapsed * 1e3, bad
 
 
-def wrong_bytes(side, block=0):
+def wrong_bytes(side: Any, block: int = 0) -> int:
     """Number of received bytes that differ from the sent ones; the memory is released."""
     expected = pattern(side.chunk)
     if block:
@@ -304,6 +305,6 @@ def pattern(length):
     return ((n * 2654435761 >> 13) & 0xFF).astype(np.uint8)
 
 
-def counters(side):
+def counters(side: Any) -> dict[str, Any]:
     """Counters and clock of a card: a dictionary with `counters` and `cycles`."""
     return side.card.info()

@@ -14,7 +14,7 @@ from dibber.interface.description import OPCODE
 from dibber_cli.soak.layout import ARENA, TARGET, fill, fill_source
 
 
-def internet_checksum(data):
+def internet_checksum(data: bytes) -> int:
     """RFC 1071 of bytes."""
     total = sum(np.frombuffer(bytes(data) + bytes(len(data) % 2), dtype=">u2").tolist())
     while total >> 16:
@@ -22,7 +22,7 @@ def internet_checksum(data):
     return total ^ 0xFFFF
 
 
-def after_atomic(opcode, size, before, operand, compare, mask):
+def after_atomic(opcode: int, size: int, before: int, operand: int, compare: int, mask: int) -> int:
     """The result of an atomic operation in memory."""
     ones = (1 << 8 * size) - 1
     return (

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import math
+import random
 
 from dibber.interface.description import C
 
@@ -11,7 +12,7 @@ from dibber_cli.soak.layout import Shape
 ENTRIES = 1024  # of a list
 
 
-def factors(number):
+def factors(number: int) -> list[int]:
     found, p = [], 2
     while p * p <= number:
         while number % p == 0:
@@ -21,7 +22,7 @@ def factors(number):
     return found + [number] * (number > 1)
 
 
-def random_length(choice):
+def random_length(choice: random.Random) -> int:
     """Log-uniform up to 32 KiB, some up to 256 KiB; many with small factors, for walks of many
     kinds.
     """
