@@ -1,5 +1,5 @@
 /* The network device between two cards: what sockets carry arrives as it left, whatever its size,
- * and whatever happens to the cable and the interface meanwhile.
+ * and whatever happens to the cable, the interface and the control program meanwhile.
  *
  * Both ends are in this process, in two network namespaces. It says `net NAME right` or `wrong` for
  * each test.
@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <netinet/ip_icmp.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "driver_net.h"
@@ -338,13 +339,17 @@ static void test_mtu(void)
 
 /* Trouble -------------------------------------------------------------------------------------- */
 
-static void write_card_0(uint32_t offset, uint32_t value)
+static void write_register(const char *card, uint32_t offset, uint32_t value)
 {
-	int fd = open("/sys/class/misc/dibber0/device/resource0", O_RDWR);
-	volatile uint32_t *bar = mmap(NULL, 0x10000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	volatile uint32_t *bar;
+	char path[128];
+	int fd;
 
+	snprintf(path, sizeof(path), "/sys/class/misc/%s/device/resource0", card);
+	fd = open(path, O_RDWR);
+	bar = mmap(NULL, 0x10000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (bar == MAP_FAILED)
-		fatal("resource0");
+		fatal(path);
 	bar[offset / 4] = value;
 	munmap((void *)bar, 0x10000);
 	close(fd);
@@ -353,9 +358,10 @@ static void write_card_0(uint32_t offset, uint32_t value)
 /* Near-end loopback: neither end hears the other one, as without a cable. */
 static void pull_cable(void)
 {
-	write_card_0(DIBBER_HOST_LINK_CONTROL, 1u << DIBBER_HOST_LINK_CONTROL_NEAR_SHIFT);
+	write_register("dibber0", DIBBER_HOST_LINK_CONTROL,
+		       1u << DIBBER_HOST_LINK_CONTROL_NEAR_SHIFT);
 	expect("carrier without a cable", wait_running(NEAR, "dib0", 0), 1);
-	write_card_0(DIBBER_HOST_LINK_CONTROL, 0);
+	write_register("dibber0", DIBBER_HOST_LINK_CONTROL, 0);
 	expect("carrier with a cable", wait_running(NEAR, "dib0", 1), 1);
 }
 
@@ -378,6 +384,69 @@ static void down_and_up(void)
 static void test_updown(void)
 {
 	stream_once(NEAR, STREAM / 2, 65536, down_and_up);
+}
+
+/* Have the driver let a card go, and take it again. */
+static void bind_again(const char *card)
+{
+	static const char *const actions[] = { "unbind", "bind" };
+	char path[128], link[256] = "", *address;
+
+	snprintf(path, sizeof(path), "/sys/class/misc/%s/device", card);
+	if (readlink(path, link, sizeof(link) - 1) < 0)
+		fatal(path);
+	address = strrchr(link, '/') + 1;
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/bus/pci/drivers/dibber/%s", actions[i]);
+		fd = open(path, O_WRONLY);
+		expect(actions[i], write(fd, address, strlen(address)), (long)strlen(address));
+		close(fd);
+	}
+}
+
+/* Until then the kernel may drop what waits for the address of a node that did not answer. */
+static void wait_for_answer(void)
+{
+	int fd = ping_socket(), reply = -1;
+	double end = now() + NET_PATIENCE;
+
+	while (reply < 0 && now() < end) {
+		send_ping(fd, 0, 8);
+		reply = take_reply(fd, 8, 1.0);
+	}
+	expect("an answer", reply, 0);
+	/* Late ones, which the next test would take for its own. */
+	while (take_reply(fd, 8, 0.3) >= 0)
+		;
+	close(fd);
+}
+
+/* A control program halts under traffic. Both ends notice; a new one is loaded by binding anew. */
+static void test_halt(void)
+{
+	struct ifreq request = request_for("dib1");
+	int fd = make_socket(FAR, AF_INET, SOCK_DGRAM, 0), status;
+	pid_t traffic = begin_traffic();
+
+	usleep(300000);
+	write_register("dibber1", DIBBER_HOST_MCP_CONTROL, 0);
+	expect("the halted end's carrier", wait_running(FAR, "dib1", 0), 1);
+	expect("the other end's carrier", wait_running(NEAR, "dib0", 0), 1);
+	set_flags(FAR, "dib1", 0);
+	request.ifr_flags = IFF_UP;
+	expect("up", ioctl(fd, SIOCSIFFLAGS, &request) ? -errno : 0, -ESHUTDOWN);
+	close(fd);
+	bind_again("dibber1");
+	kill(traffic, SIGKILL);
+	waitpid(traffic, &status, 0);
+	move_to_far("dib1");
+	set_address(FAR, "dib1", FAR_ADDRESS);
+	set_flags(FAR, "dib1", 1);
+	expect("carrier", wait_running(NEAR, "dib0", 1) && wait_running(FAR, "dib1", 1), 1);
+	wait_for_answer();
+	flood(20, 8, 1000, NET_PATIENCE);
 }
 
 /* A process has the card for itself beside the interface: its endpoints, its memory. */
@@ -430,6 +499,7 @@ int main(int argc, char **argv)
 	TEST(beside, "/tests/4_put_strided", argv);
 	TEST(cable);
 	TEST(updown);
+	TEST(halt);
 	set_flags(NEAR, "dib0", 0);
 	set_flags(FAR, "dib1", 0);
 	return all;

@@ -31,7 +31,7 @@ CALLS = (
     "children",
 )
 PAIRS = ("bytes", "no_system_calls", "protection", "interrupt", "unbind")
-NETWORK = ("ping", "flood", "udp", "tcp", "mtu", "beside", "cable", "updown")
+NETWORK = ("ping", "flood", "udp", "tcp", "mtu", "beside", "cable", "updown", "halt")
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
 KILLS = 20
