@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import signal
 import sys
 
 import hypothesis
@@ -16,6 +17,11 @@ FIGURES = ROOT / "build" / "figures"
 
 # Tools of the Python environment are found whether it is active or not.
 os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+
+# A shell ignores SIGINT in what it starts with `&`. Programs that tests start would inherit that,
+# and tests of Ctrl-C would fail.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run: what fails, fails again. How long it takes to make them says more
 # of the machine than of a test.
