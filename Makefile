@@ -136,7 +136,7 @@ lint: install check-rooms
 	@$(VENV)/ruff format --quiet --check . || { \
 		echo 'lint       build/venv/bin/ruff format lays out these files:'; $(VENV)/ruff format --check .; exit 1; }
 	@$(VENV)/ruff check --quiet .
-	@git ls-files -z '*.c' '*.h' '*.cc' | xargs -0 $(VENV)/clang-format --dry-run -Werror
+	@$(PYTHON) -P -m tools.files '*.c' '*.h' '*.cc' | xargs -0 $(VENV)/clang-format --dry-run -Werror
 	@$(VENV)/mypy --no-error-summary --cache-dir build/mypy
 
 check-rooms: install

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import signal
 import sys
 
 import hypothesis
@@ -16,6 +17,11 @@ FIGURES = ROOT / "build" / "figures"
 
 # Tools of the Python environment are found even if it is not active.
 os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+
+# A shell ignores SIGINT in what it starts with `&`. Programs that tests start would inherit that,
+# and tests of Ctrl-C would fail.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so a failure repeats. The time to make examples depends on the
 # machine, so it has no limit.

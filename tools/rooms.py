@@ -20,9 +20,9 @@ import json
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 
+from tools.files import git, names
 from tools.graphs import components
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -60,10 +60,8 @@ ONE_MACHINE = ()
 
 
 def tracked(*patterns):
-    """Paths in git that match, as strings relative to ROOT."""
-    command = ["git", "-C", str(ROOT), "ls-files", "--", *patterns]
-    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")
-    return [name for name in names if name and (ROOT / name).is_file()]
+    """Paths of the tree that match, as strings relative to ROOT."""
+    return names(*patterns, root=ROOT)
 
 
 # Circles ------------------------------------------------------------------------------------------
@@ -173,17 +171,8 @@ def length_faults():
 
 def subject_faults():
     """Long subjects since the rule. A shallow clone or an archive has no history to look at."""
-    command = [
-        "git",
-        "-C",
-        str(ROOT),
-        "log",
-        "--no-merges",
-        "--format=%h %s",
-        f"{RULE_SINCE}..HEAD",
-    ]
-    log = subprocess.run(command, capture_output=True, text=True)
-    for line in log.stdout.splitlines() if log.returncode == 0 else ():
+    log = git(ROOT, "log", "--no-merges", "--format=%h %s", f"{RULE_SINCE}..HEAD")
+    for line in (log or "").splitlines():
         number, _, subject = line.partition(" ")
         if len(subject) > SUBJECT:
             yield f"commit {number}: a subject of {len(subject)} characters, at most {SUBJECT}"

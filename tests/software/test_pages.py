@@ -5,20 +5,14 @@
 import argparse
 import pathlib
 import re
-import subprocess
 
 import pytest
 from dibber_cli import main
 
+from tools import files
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = subprocess.run(
-    ["git", "ls-files", "-co", "--exclude-standard", "*.md"],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-    check=True,
-).stdout.split()
-PAGES = [name for name in PAGES if (ROOT / name).is_file()]
+PAGES = files.names("*.md")
 FENCE = re.compile(r"^ *```.*?^ *```", re.M | re.S)
 CODE = re.compile(r"`([^`\n]+)`")
 

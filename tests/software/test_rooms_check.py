@@ -8,6 +8,8 @@ import pathlib
 
 import pytest
 
+from tools import files
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -62,3 +64,23 @@ def test_a_word_in_capitals_that_nobody_explains_is_found(rooms):
 
 def test_the_tree_keeps_the_rules(rooms):
     assert [fault for check in rooms.CHECKS for fault in check()] == []
+
+
+def test_a_tree_without_git_has_the_same_files_as_a_checkout(tmp_path, monkeypatch):
+    for name in ("a.c", "deep/b.c", "deep/c.h", "deep/build/d.c", "build/e.c", "out/f.c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    for name in ("deep/__pycache__/g.c", "x.egg-info/h.c", ".git/i.c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    there = ["a.c", "deep/b.c", "deep/build/d.c"]
+    assert files.names("*.c", root=tmp_path) == there, "no checkout"
+    monkeypatch.setenv("PATH", "")
+    assert files.names("*.c", root=tmp_path) == there, "no git"
+    assert files.names(root=tmp_path) == sorted([*there, "deep/c.h"])
+
+
+def test_the_tree_walked_has_what_git_lists():
+    listed = files.git(ROOT, "ls-files", "-z")
+    if listed is not None:
+        assert set(filter(None, listed.split("\0"))) <= set(files.walked(ROOT))
