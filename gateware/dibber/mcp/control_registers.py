@@ -53,8 +53,8 @@ class ControlRegisters(LiteXModule):
     Attributes
     ----------
     port       : line_port(32)                        the processor's, which writes whole words
-    release    : Signal(), out                        a load of EVENTS_HELD is answered: EVENTS was not
-                 0 a cycle ago, or the clock was a multiple of EVENTS_HOLD
+    release    : Signal(), out                        a load of EVENTS_HELD is answered: one cycle ago
+                 EVENTS was not 0, or the clock was a multiple of EVENTS_HOLD
     link_up    : Signal(), in
     jobs       : Endpoint(job_layout), out            one cycle each; `ready` is ignored
     job_space  : Signal(8), in

@@ -182,8 +182,8 @@ class Processor(LiteXModule):
             o_dBusWishbone_ADR_taken        = taken)
         self.sram      = SharedSRAM(sram_bytes, data_width)
         self.whole     = Signal()
-        self.hold      = Signal()
-        self.bridge    = RegisterBridge(self.whole, self.hold)
+        self.held      = Signal()
+        self.bridge    = RegisterBridge(self.whole, self.held, self.release | debug.active)
         self.slots     = SlotBridge(data_width)
         self.firmware  = self.sram.port
         self.written   = Signal()
@@ -239,7 +239,7 @@ class Processor(LiteXModule):
         self.comb += [
             chosen.eq(Mux(self.arbiter.rr.grant == 0, its, others)),
             self.whole.eq(Mux(self.arbiter.rr.grant == 0, cpu.dbus.sel == 0xf, others_whole)),
-            self.hold.eq((self.arbiter.rr.grant == 0) & its_held & ~self.release & ~debug.active),
+            self.held.eq((self.arbiter.rr.grant == 0) & its_held),
         ]
         self.decoder = Decoder(data, list(zip(chosen, [self.sram.dbus, self.bridge.bus, self.slots.bus], strict=True)))
         self.fetch_decoder = Decoder(cpu.ibus, [(sram(cpu.ibus.adr), self.sram.ibus)])
