@@ -136,7 +136,7 @@ static void fill_contexts(struct fi_info *info, const struct fi_info *hints)
 	info->tx_attr->caps = info->caps & TRANSMIT_CAPS;
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	info->tx_attr->msg_order = ORDER;
-	info->tx_attr->comp_order = FI_ORDER_NONE;
+	info->tx_attr->comp_order = 0;
 	info->tx_attr->inject_size = PAYLOAD_BYTES;
 	info->tx_attr->size = OPERATIONS;
 	info->tx_attr->iov_limit = IOV_LIMIT;
@@ -144,7 +144,7 @@ static void fill_contexts(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->caps = info->caps & RECEIVE_CAPS;
 	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;
 	info->rx_attr->msg_order = ORDER;
-	info->rx_attr->comp_order = FI_ORDER_NONE;
+	info->rx_attr->comp_order = 0;
 	info->rx_attr->size = OPERATIONS;
 	info->rx_attr->iov_limit = IOV_LIMIT;
 }
