@@ -132,7 +132,7 @@ def test_more_ranks_than_cards_are_refused(mpi):
 def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):
     """No launcher has a part in this: it would end the other rank itself."""
     program = build(tmp_path, "killed", "cc", "-lfabric")
-    done = run([program], pair.uris)
+    done = run([program], pair.uris, seconds=1200)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

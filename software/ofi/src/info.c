@@ -32,7 +32,10 @@
 	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define RECEIVE_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
 
-#define ORDER	   FI_ORDER_SAS
+/* Atomics are messages, so those of one peer are executed in their order. */
+#define ORDER                                                                             \
+	(FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | \
+	 FI_ORDER_ATOMIC_WAW)
 #define TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa)
 #define REGIONS	   48u /* of the card's 64, for the regions of a program */
 
@@ -108,14 +111,26 @@ static bool regions_fit(const struct fi_info *hints)
 	return mode != OLD_BASIC || !(hints->caps & ONE_SIDED);
 }
 
+static bool told(bool good, const char *what)
+{
+	if (!good)
+		FI_INFO(&dfi_provider, FI_LOG_CORE, "the program asks for other %s\n", what);
+	return good;
+}
+
 static bool fits(const struct fi_info *hints)
 {
-	return is_within(hints->caps, ALL_CAPS) && hints->addr_format == FI_FORMAT_UNSPEC &&
-	       (!hints->dest_addr || hints->dest_addrlen == ADDRESS_BYTES) && !hints->src_addr &&
-	       endpoint_fits(hints->ep_attr) && transmit_fits(hints->tx_attr) &&
-	       receive_fits(hints->rx_attr) && domain_fits(hints->domain_attr) &&
-	       regions_fit(hints) &&
-	       (!hints->fabric_attr || name_fits(hints->fabric_attr->name, FABRIC));
+	return told(is_within(hints->caps, ALL_CAPS), "capabilities") &&
+	       told(hints->addr_format == FI_FORMAT_UNSPEC && !hints->src_addr &&
+			    (!hints->dest_addr || hints->dest_addrlen == ADDRESS_BYTES),
+		    "addresses") &&
+	       told(endpoint_fits(hints->ep_attr), "attributes of endpoints") &&
+	       told(transmit_fits(hints->tx_attr), "attributes of sending") &&
+	       told(receive_fits(hints->rx_attr), "attributes of receiving") &&
+	       told(domain_fits(hints->domain_attr) &&
+			    (!hints->fabric_attr || name_fits(hints->fabric_attr->name, FABRIC)),
+		    "attributes of domains") &&
+	       told(regions_fit(hints), "modes of regions");
 }
 
 static void fill_endpoint(struct fi_info *info, const struct fi_info *hints)
