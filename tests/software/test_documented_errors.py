@@ -119,6 +119,7 @@ CALLS = {
     "dib_flash_erase": lambda lib, m: lib.dib_flash_erase(m.card, 0, 1 << 16),
     "dib_flash_write": lambda lib, m: lib.dib_flash_write(m.card, 0, bytes(1000), 1000),
     "dib_clock_leave": lambda lib, m: lib.dib_clock_leave(m.endpoint),
+    "dib_clock_pause": lambda lib, m: lib.dib_clock_pause(m.endpoint),
     "dib_clock_enter": lambda lib, m: lib.dib_clock_enter(m.endpoint),
     "dib_clock_now": lambda lib, m: lib.dib_clock_now(m.endpoint, Clock()),
     "dib_mailbox_open": lambda lib, m: lib.dib_mailbox_open(

@@ -132,5 +132,16 @@ def test_more_ranks_than_cards_are_refused(mpi):
 def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):
     """No launcher has a part in this: it would end the other rank itself."""
     program = build(tmp_path, "killed", "cc", "-lfabric")
-    done = run([program], pair.uris)
+    done = run([program], pair.uris, seconds=1200)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_mpi_wtime_is_simulated_time_and_eight_bytes_take_at_most_two_microseconds(
+    tmp_path, figure
+):
+    program = build(tmp_path, "latency", "mpicc")
+    done = mpirun(2, program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    half = min(float(line) for line in done.stdout.split())
+    assert figure("mpi-gen2x4-half-round-trip", half, "µs", at_most=2.0, profile="gen2x4")
+    assert half > 1.0, "less than a put takes: this is no simulated time"

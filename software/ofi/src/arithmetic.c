@@ -30,7 +30,7 @@ size_t dfi_element_bytes(enum fi_datatype type)
 
 bool dfi_arithmetic_exists(enum fi_datatype type, enum fi_op op)
 {
-	if (!dfi_element_bytes(type) || op >= FI_ATOMIC_OP_LAST)
+	if (!dfi_element_bytes(type) || op > FI_MSWAP)
 		return false;
 	if (type != FI_FLOAT && type != FI_DOUBLE)
 		return true;

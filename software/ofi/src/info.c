@@ -32,7 +32,10 @@
 	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define RECEIVE_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
 
-#define ORDER	   FI_ORDER_SAS
+/* Atomics are messages, so those of one peer are executed in their order. */
+#define ORDER                                                                             \
+	(FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | \
+	 FI_ORDER_ATOMIC_WAW)
 #define TAG_FORMAT UINT64_C(0xaaaaaaaaaaaaaaaa)
 #define REGIONS	   48u /* of the card's 64, for the regions of a program */
 
@@ -108,14 +111,26 @@ static bool regions_fit(const struct fi_info *hints)
 	return mode != OLD_BASIC || !(hints->caps & ONE_SIDED);
 }
 
+static bool told(bool good, const char *what)
+{
+	if (!good)
+		FI_INFO(&dfi_provider, FI_LOG_CORE, "the program asks for other %s\n", what);
+	return good;
+}
+
 static bool fits(const struct fi_info *hints)
 {
-	return is_within(hints->caps, ALL_CAPS) && hints->addr_format == FI_FORMAT_UNSPEC &&
-	       (!hints->dest_addr || hints->dest_addrlen == ADDRESS_BYTES) && !hints->src_addr &&
-	       endpoint_fits(hints->ep_attr) && transmit_fits(hints->tx_attr) &&
-	       receive_fits(hints->rx_attr) && domain_fits(hints->domain_attr) &&
-	       regions_fit(hints) &&
-	       (!hints->fabric_attr || name_fits(hints->fabric_attr->name, FABRIC));
+	return told(is_within(hints->caps, ALL_CAPS), "capabilities") &&
+	       told(hints->addr_format == FI_FORMAT_UNSPEC && !hints->src_addr &&
+			    (!hints->dest_addr || hints->dest_addrlen == ADDRESS_BYTES),
+		    "addresses") &&
+	       told(endpoint_fits(hints->ep_attr), "attributes of endpoints") &&
+	       told(transmit_fits(hints->tx_attr), "attributes of sending") &&
+	       told(receive_fits(hints->rx_attr), "attributes of receiving") &&
+	       told(domain_fits(hints->domain_attr) &&
+			    (!hints->fabric_attr || name_fits(hints->fabric_attr->name, FABRIC)),
+		    "attributes of domains") &&
+	       told(regions_fit(hints), "modes of regions");
 }
 
 static void fill_endpoint(struct fi_info *info, const struct fi_info *hints)
@@ -136,7 +151,7 @@ static void fill_contexts(struct fi_info *info, const struct fi_info *hints)
 	info->tx_attr->caps = info->caps & TRANSMIT_CAPS;
 	info->tx_attr->op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0;
 	info->tx_attr->msg_order = ORDER;
-	info->tx_attr->comp_order = FI_ORDER_NONE;
+	info->tx_attr->comp_order = 0;
 	info->tx_attr->inject_size = PAYLOAD_BYTES;
 	info->tx_attr->size = OPERATIONS;
 	info->tx_attr->iov_limit = IOV_LIMIT;
@@ -144,7 +159,7 @@ static void fill_contexts(struct fi_info *info, const struct fi_info *hints)
 	info->rx_attr->caps = info->caps & RECEIVE_CAPS;
 	info->rx_attr->op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0;
 	info->rx_attr->msg_order = ORDER;
-	info->rx_attr->comp_order = FI_ORDER_NONE;
+	info->rx_attr->comp_order = 0;
 	info->rx_attr->size = OPERATIONS;
 	info->rx_attr->iov_limit = IOV_LIMIT;
 }

@@ -401,6 +401,7 @@ _SIGNATURES = {
     "dib_flash_erase": (c_int, [c_void_p, c_uint32, c_uint32]),
     "dib_flash_write": (c_int, [c_void_p, c_uint32, c_void_p, c_size_t]),
     "dib_clock_leave": (c_int, [c_void_p]),
+    "dib_clock_pause": (c_int, [c_void_p]),
     "dib_clock_enter": (c_int, [c_void_p]),
     "dib_clock_act_for": (None, [c_int]),
     "dib_clock_now": (c_int, [c_void_p, POINTER(Clock)]),

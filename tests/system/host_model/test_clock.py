@@ -305,32 +305,6 @@ def test_a_participant_that_left_does_not_hold_time(simulator):
     assert first.clock("ENTER").now >= before + 5000 * NS
 
 
-def test_a_participant_that_pauses_holds_no_time_and_no_other_waits_for_it(simulator):
-    sim = simulator("--participants", 2)
-    first, second = Client(sim.path(0)), Client(sim.path(1))
-    first.clock("LEAVE", count=2)
-    second.clock("LEAVE")
-    second.clock("ENTER")
-    before = second.clock("NOW").now
-    assert second.wait(deadline=5000 * NS).now - before == 5000 * NS
-    assert first.clock("ENTER").now >= before + 5000 * NS
-    waiting = second.send_clock("WAIT", deadline=5000 * NS)
-    second.socket.settimeout(0.3)
-    with pytest.raises(TimeoutError):
-        second.receive()
-    first.send_clock("WAIT")
-    second.socket.settimeout(600)
-    assert ClockReply(second.answer(waiting)).woken == 0
-
-
-def test_time_stands_while_all_pause(simulator):
-    sim = simulator("--participants", 2)
-    first, second = Client(sim.path(0)), Client(sim.path(1))
-    at = [first.clock("LEAVE", count=2).now, second.clock("LEAVE", count=2).now]
-    time.sleep(0.2)
-    assert [first.clock("ENTER").now, second.clock("ENTER").now] == at
-
-
 def test_a_participant_that_goes_does_not_hold_time(simulator):
     sim = simulator("--participants", 2, "--exit-when-done")
     first, second = Client(sim.path(0)), Client(sim.path(1))

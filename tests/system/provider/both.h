@@ -27,7 +27,9 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#ifndef SECONDS
 #define SECONDS 100 /* until a wait has failed */
+#endif
 
 static int side, other_side; /* the number of this side, and the socket to the other one */
 static pid_t child;	     /* side 1 */

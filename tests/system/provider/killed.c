@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+/* A command to a card whose process was killed ends after 40 ms of simulated time. */
+#define SECONDS 1200
 #include "both.h"
 
 static void body(void)
