@@ -11,7 +11,7 @@ from dibber.fabric.switch.buffer import BUFFER_WORDS, InputBuffer, headroom_word
 from dibber.fabric.switch.crossbar import Crossbar
 from dibber.fabric.switch.input import LIMIT_TICKS
 from dibber.fabric.switch.registers import SwitchRegisters
-from dibber.interface.description import C, LINK_STATE, SWITCH_DROP
+from dibber.interface.description import C, SWITCH_DROP
 from dibber.link.port import LinkPort
 
 CHANNELS = 4
