@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from dibber.interface.description import C, SWITCH_DROP
+from dibber.interface.description import LINK_STATE, SWITCH_DROP, C
 from gateware.fabric.bench import Bench, pause, routed
 from gateware.models.link import prefix_word
 from gateware.models.switch import verdict
