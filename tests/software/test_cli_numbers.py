@@ -34,6 +34,8 @@ def nothing_starts(monkeypatch):
     monkeypatch.setattr(simulator, "launch", fail)
 
 
+HERE = "HERE"  # of the option, in a command that takes all later words for a program's
+
 # For each option that takes a number: a command before it, the least and the highest value. "w" is
 # a whole number.
 NUMBERS = {
@@ -47,7 +49,15 @@ NUMBERS = {
     "--ber": (("link", "test"), 0, 0.1, "r"),
     "--interval": (("monitor", "sim:/nowhere"), 0, 86_400, "r"),
     "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
+    "--endpoint": (("reg", "read", "sim:/nowhere", "PROGRAM"), 0, 255, "w"),
+    "--ranks": (("mpirun", HERE, "program"), 1, 1024, "w"),
 }
+
+
+def line(words, *option):
+    """A command line: the option stands at HERE, or else behind the other words."""
+    at = words.index(HERE) if HERE in words else len(words)
+    return [*words[:at], *option, *words[at + 1 :]]
 
 
 def _parsers(p, path=()):
@@ -88,7 +98,7 @@ def test_a_number_outside_its_range_is_refused_with_the_range(capsys, nothing_st
         1 << 64,
         *(("1.5",) if kind == "w" else ()),
     ):
-        code, said = ended(capsys, *words, f"{option}={value}")
+        code, said = ended(capsys, *line(words, f"{option}={value}"))
         assert code == 2 and option in said and "…" in said, (value, said)
 
 
@@ -96,7 +106,7 @@ def test_a_number_outside_its_range_is_refused_with_the_range(capsys, nothing_st
 def test_both_ends_of_a_range_are_taken(option):
     words, low, high, _ = NUMBERS[option]
     for value in (low, high):
-        parsed = parser().parse_args([*words, option, str(value)])
+        parsed = parser().parse_args(line(words, option, str(value)))
         assert getattr(parsed, option[2:]) == value
 
 

@@ -79,6 +79,7 @@ def test_every_call_but_those_without_a_handle_is_tried():
     assert set(FUNCTIONS) - set(HANDLES) == {
         "dib_strerror",
         "dib_last_reason",
+        "dib_version",
         "dib_status_name",
         "dib_status_string",
         "dib_open",

@@ -70,7 +70,7 @@ def test_an_example_is_built_with_what_pkg_config_says(prefix, tmp_path, static)
 
 def test_its_version_is_the_librarys(prefix):
     assert pkg_config(prefix, "--modversion") == re.findall(
-        r"VERSION +:= (\S+)", (LIB / "Makefile").read_text()
+        r'#define DIB_VERSION "(\S+)"', (LIB / "include" / "dibber" / "dibber.h").read_text()
     )
 
 

@@ -208,7 +208,7 @@ def test_a_text_without_folders_is_otherwise_the_same():
         (("info", "sim:/nowhere", "--json"), 1, "NOT_FOUND"),
         (("info", "sim:/nowhere", "--js"), 1, "NOT_FOUND"),
         (("info", "--json", "foo"), 2, "USAGE"),
-        (("info", "--json"), 2, "USAGE"),
+        (("monitor", "--json"), 2, "USAGE"),
         (("map", "--json", "--attempts", "99"), 2, "USAGE"),
         (("link", "test", "--json", "--ber", "2"), 2, "USAGE"),
         (("link", "test", "--json", "sim:a"), 2, "USAGE"),

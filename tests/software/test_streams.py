@@ -170,7 +170,7 @@ def test_a_closed_stream_changes_nothing_else(serve, image, closed):
     assert (
         done.returncode == 1 and done.stdout == b"" and bool(done.stderr) == ("2>&-" not in closed)
     )
-    assert shell(f'"$@" info {closed}').returncode == 2
+    assert shell(f'"$@" monitor {closed}').returncode == 2
     assert shell(f'"$@" --help {closed}').returncode == 0
 
 

@@ -6,7 +6,7 @@ from migen import *
 
 from litex.gen import *
 
-LOW  = 6  # bits of a counter that are registers
+LOW  = 6  # bits of a counter that are registers, or one more where there are many lines
 WAKE = 8  # cycles from the first mark to the scanner's first line, and for a line that is being read
 
 # Counters -----------------------------------------------------------------------------------------
@@ -38,8 +38,8 @@ class Counters(LiteXModule):
         lanes = data_width//32
         first = min(pulses)//lanes
         depth = max(pulses)//lanes + 1
-        if depth - first + WAKE > 2**LOW:
-            raise ValueError(f"{depth - first} lines are too many for {LOW} bits")
+        # A mark is in memory before the low bits wrap again.
+        bits  = max(LOW, log2_int(depth - first + WAKE, need_pow2=False))
         self.adr   = Signal(max=depth)
         self.re    = Signal()
         self.here  = Signal(reset=1)
@@ -47,7 +47,7 @@ class Counters(LiteXModule):
 
         # # #
 
-        high  = 32 - LOW
+        high  = 32 - bits
         # No line is read in the cycle in which it is written, see `wait`.
         memory = Memory(high*lanes, 2**len(self.adr), name="block_counts")
         write  = memory.get_port(write_capable=True)
@@ -57,17 +57,17 @@ class Counters(LiteXModule):
 
         # Low Bits ---------------------------------------------------------------------------------
 
-        nothing = (Constant(0, LOW), Constant(0))
+        nothing = (Constant(0, bits), Constant(0))
         lows    = [[nothing]*lanes for _ in range(depth)]
         added   = Signal(depth)  # the marks of this line are in memory
         marked  = Signal(depth)  # this line has marks; one cycle late
         for word, pulse in pulses.items():
             line, lane = divmod(word, lanes)
-            low, mark  = Signal(LOW), Signal()
+            low, mark  = Signal(bits), Signal()
             self.sync += [
                 low.eq(low + pulse),
                 If(added[line], mark.eq(0)),
-                If(pulse & (low == 2**LOW - 1), mark.eq(1)),
+                If(pulse & (low == 2**bits - 1), mark.eq(1)),
             ]
             lows[line][lane] = low, mark
         self.sync += [marked[n].eq(Reduce("OR", [mark for _, mark in lane])) for n, lane in enumerate(lows)]
@@ -117,14 +117,14 @@ class Counters(LiteXModule):
         # Read -------------------------------------------------------------------------------------
 
         asked = Signal()
-        held  = Signal((LOW + 1)*lanes)
+        held  = Signal((bits + 1)*lanes)
         self.comb += look.adr.eq(self.adr)
         self.sync += [
             asked.eq(self.re & self.here),
             Case(self.adr, {n: held.eq(Cat(*[Cat(low, mark) for low, mark in lane])) for n, lane in enumerate(lows)}),
             self.dat_r.eq(0),
             If(asked,
-                *[self.dat_r[32*n:32*(n + 1)].eq(Cat(held[(LOW + 1)*n:(LOW + 1)*n + LOW],
-                    look.dat_r[high*n:high*(n + 1)] + held[(LOW + 1)*n + LOW])) for n in range(lanes)],
+                *[self.dat_r[32*n:32*(n + 1)].eq(Cat(held[(bits + 1)*n:(bits + 1)*n + bits],
+                    look.dat_r[high*n:high*(n + 1)] + held[(bits + 1)*n + bits])) for n in range(lanes)],
             ),
         ]

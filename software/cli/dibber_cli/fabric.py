@@ -126,8 +126,8 @@ def add_to(sub, command, add_profile):
         as_json=False,
     )
     p.add_argument(
+        "--ranks",
         "-n",
-        dest="ranks",
         type=numbers.whole(1, 1024),
         default=CARDS,
         metavar="N",

@@ -24,7 +24,8 @@ def entry(uri, kind, where, state, users=()):
 def name_of(process, proc=Path("/proc")):
     """ "python3 (1234)" of a process number."""
     try:
-        return f"{(proc / str(process) / 'comm').read_text(errors='replace').strip()} ({process})"
+        name = (proc / str(process) / "comm").read_text(encoding="utf-8", errors="replace")
+        return f"{name.strip()} ({process})"
     except OSError:
         return f"({process})"
 
@@ -52,7 +53,7 @@ def state_of(uri):
 def simulated(unix=Path("/proc/net/unix")):
     """Cards of simulators that run here: sockets that listen and have an observers' socket."""
     paths = []
-    for line in unix.read_text(errors="surrogateescape").splitlines()[1:]:
+    for line in unix.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]:
         words = line.split(None, 7)  # number, references, protocol, flags, type, state, inode, path
         if len(words) == 8 and int(words[3], 16) & LISTENS and CARD_SOCKET.search(words[7]):
             paths.append(words[7])
@@ -72,7 +73,7 @@ def simulated(unix=Path("/proc/net/unix")):
 def _number(path):
     """The number in a file of sysfs, or None."""
     try:
-        return int(path.read_text(), 0)
+        return int(path.read_text(encoding="ascii"), 0)
     except (OSError, ValueError):
         return None
 

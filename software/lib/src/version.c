@@ -15,7 +15,7 @@ const char *dib_version(void)
 	/* Each thread writes its own copy, so that no lock is needed. */
 	static _Thread_local char text[VERSION_BYTES];
 
-	snprintf(text, sizeof(text), "%s, interface %u.%u, hash %08" PRIx32, DIBBER_LIBRARY_VERSION,
+	snprintf(text, sizeof(text), "%s, interface %u.%u, hash %08" PRIx32, DIB_VERSION,
 		 (unsigned int)(DIBBER_INTERFACE_VERSION >> 16),
 		 (unsigned int)(DIBBER_INTERFACE_VERSION & 0xffff),
 		 (uint32_t)DIBBER_INTERFACE_HASH);

@@ -132,6 +132,9 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
+/* Of this header. dib_version() has that of the library which a program has loaded. */
+#define DIB_VERSION "0.1.0"
+
 struct dib_card;
 struct dib_endpoint;
 struct dib_region;
