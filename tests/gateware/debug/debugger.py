@@ -5,6 +5,7 @@ them.
 # SPDX-License-Identifier: BSD-2-Clause
 
 from concurrent.futures import ThreadPoolExecutor
+import fcntl
 import pathlib
 import subprocess
 import sys
@@ -38,8 +39,16 @@ def run(*command, **options):
 
 
 def build():
-    """The path of the bench program, which is built again only when its Verilog changed."""
+    """The path of the bench program, which is built again only when its Verilog changed. Two
+    processes of pytest do not build it at the same time.
+    """
     BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build()
+
+
+def _build():
     old = (BUILD / "bench.v").read_text() if (BUILD / "bench.v").exists() else ""
     run(sys.executable, HERE / "processor.py", BUILD)
     program = BUILD / "obj" / "Vbench"
