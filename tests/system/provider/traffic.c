@@ -334,6 +334,8 @@ static void transfers(int provider_keys)
 		need(next_entry(&entry) == FI_ENOKEY, "a write with a key that nobody has");
 		post(fi_read(ep, bytes, 8, NULL, peer, WINDOW, window.key, bytes));
 		need(next_entry(&entry) == FI_EINVAL, "a read outside");
+		/* The entry of the peer's write must not come before that of the read. */
+		meet();
 		post(fi_writedata(ep, bytes, 8, NULL, 77, peer, 0, window.key, bytes));
 		for (int i = 0; i < 2; i++) {
 			need(next_entry(&entry) == 0, "a write with data failed");
