@@ -26,9 +26,12 @@ COLUMNS = 6
 
 
 def commit():
-    """The commit of this tree, with "-dirty" if a file differs from it."""
+    """The commit of this tree, with "-dirty" if a file differs from it; "unknown" without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unknown"
     return done.stdout.strip() or "unknown"
 
 

@@ -48,6 +48,11 @@ def test_a_measured_row_replaces_the_one_of_its_name_and_the_others_stay(written
     assert rows["soak-x-runs"][5] == "1234567" and text.endswith(page.END + "the end\n")
 
 
+def test_without_git_the_commit_is_unknown(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert page.commit() == "unknown"
+
+
 def test_a_missed_figure_has_a_row_too(written):
     assert written([measured(value=1, **{"pass": False})])[0]["a"][3] == "**missed**"
 
