@@ -2,9 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import hashlib
 import json
-import os
 
 import libdibber
 
@@ -13,7 +11,7 @@ from dibber_cli.errors import CommandError
 
 
 def _base_name(uri):
-    return f"counters-{hashlib.sha256(os.fsencode(uri)).hexdigest()[:16]}.json"
+    return paths.kept_of(uri, "counters", "json")
 
 
 def _parsed(text, name):

@@ -126,7 +126,7 @@ def found(with_uarts=False):
 
 
 def show(arguments):
-    cards = found(getattr(arguments, "uart", False))
+    cards = found(arguments.uart)
     if arguments.json:
         print(json.dumps(cards, indent=2))
         return 0

@@ -122,6 +122,7 @@ def parser():
         ],
     )
     p.add_argument("uri", metavar="URI", nargs="?", type=numbers.uri, help=output.URI)
+    p.set_defaults(uart=False)  # of the list of cards
 
     monitor.add_to(sub, command)
     counters.add_to(sub, command)

@@ -12,6 +12,7 @@ import re
 import sys
 from pathlib import Path
 
+from dibber_cli.completion.tree import arguments, commands
 from dibber_cli.main import CODES, parser
 
 TITLE = '.TH {name} 1 "" "Dibber" "Dibber Manual"\n'
@@ -21,15 +22,6 @@ def roff(text):
     """Plain text for roff: what roff interprets is escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
-
-
-def _members(found):
-    """{name: (parser, text)} of the commands of a parser; {} for one without."""
-    for action in found._actions:  # argparse has no public way to its tree
-        if isinstance(action, argparse._SubParsersAction):
-            texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            return {name: (inner, texts.get(name, "")) for name, inner in action.choices.items()}
-    return {}
 
 
 def _synopsis(found):
@@ -51,12 +43,7 @@ def _argument(action):
 
 
 def _arguments(found):
-    shown = [
-        action
-        for action in found._actions
-        if not isinstance(action, argparse._SubParsersAction)
-        and action.help is not argparse.SUPPRESS
-    ]
+    shown = [action for action in arguments(found) if action.help is not argparse.SUPPRESS]
     if not shown:
         return ""
     places = [action for action in shown if not action.option_strings]
@@ -80,7 +67,7 @@ def name_of(prog):
 
 def page(found, text, near):
     """One page. `near`: names of other pages to see."""
-    members = _members(found)
+    members = commands(found)
     name = name_of(found.prog)
     parts = [
         TITLE.format(name=name.upper()),
@@ -105,7 +92,7 @@ def pages(found=None, text="look at Dibber cards, load them, measure them", near
     """{name: page} of a parser and of all commands below it."""
     found = found or parser()
     made = {name_of(found.prog): page(found, text, near)}
-    for inner, what in _members(found).values():
+    for inner, what in commands(found).values():
         made.update(pages(inner, what, (name_of(found.prog),)))
     return made
 

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import hashlib
 import os
 import stat
 import tempfile
@@ -66,6 +67,11 @@ def _check_base(base: Path, name: str) -> None:
             f"{name} is {base}, which belongs to another user or may be changed by one",
             f"give {name} a folder of your own, or unset it",
         )
+
+
+def kept_of(uri, kind, ending):
+    """The name of a file of the run folder: what is kept of the card `uri`."""
+    return f"{kind}-{hashlib.sha256(os.fsencode(uri)).hexdigest()[:16]}.{ending}"
 
 
 class RunFolder:

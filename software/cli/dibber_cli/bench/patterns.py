@@ -7,6 +7,7 @@ array of a pattern. Transfers under way at once are neighbours in the same grid,
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -155,9 +156,10 @@ GRIDS = ((34, 18, 18), (130, 66, 66), (258, 130, 130), (514, 258, 258))
 WRF = {32: 23, 27: 19, 24: 16, 22: 14, 19: 11}  # X: nx
 
 
+@functools.cache
 def all_messages():
     """Every size of every pattern, the smallest sizes of an application first."""
-    return [
+    return (
         *(milc(*size) for size in ((8, 8, 8, 8), (8, 8, 8, 16), (8, 8, 16, 16), (16,) * 4)),
         *map(lu_y, (12, 33, 64, 102, 162, 408, 1020)),
         *(mg(axis, *grid) for axis in "xyz" for grid in GRIDS),
@@ -179,7 +181,7 @@ def all_messages():
             for element in (8, 24)
             for size in sizes
         ),
-    ]
+    )
 
 
 def measured(message):

@@ -98,7 +98,7 @@ class Client:
     """The server's end, in place of the pipe that program.main() is driven by."""
 
     def __init__(self, exchange, points):
-        self.exchange, self.points = exchange, points
+        self.exchange, self.points = exchange, {point.number: point for point in points}
         self.orders = self.answers = 0
 
     def recv(self):
@@ -108,8 +108,7 @@ class Client:
         if order is None or order == COUNT:
             return order
         try:
-            by_number = {point.number: point for point in self.points}
-            return by_number[order["point"]], dict(order["keys"])
+            return self.points[order["point"]], dict(order["keys"])
         except (TypeError, KeyError, ValueError) as error:
             raise ExchangeError("PROTOCOL", f"{name} makes no sense: {error!r}") from None
 

@@ -60,18 +60,29 @@ def _text(help_):
     return (help_ or "").partition(" (")[0].replace("\n", " ")
 
 
+def arguments(parser):
+    """Options and positionals of a parser, without its commands."""
+    # argparse has no public way to its tree.
+    return [a for a in parser._actions if not isinstance(a, argparse._SubParsersAction)]
+
+
+def commands(parser):
+    """{name: (parser, help text)} of the commands of a group; {} for a command."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            return {name: (inner, texts.get(name, "")) for name, inner in action.choices.items()}
+    return {}
+
+
 def leaves(parser, path=None):
     """Every Place of a parser, groups before their members."""
     path = path or parser.prog
-    found = []
-    commands, options, positionals, many = [], [], [], False
-    for action in parser._actions:  # argparse has no public way to its tree
-        if isinstance(action, argparse._SubParsersAction):
-            texts = {choice.dest: choice.help for choice in action._choices_actions}
-            for name, inner in action.choices.items():
-                commands.append((name, _text(texts.get(name))))
-                found += leaves(inner, f"{path} {name}")
-        elif action.option_strings:
+    members = commands(parser)
+    found = [place for name in members for place in leaves(members[name][0], f"{path} {name}")]
+    options, positionals, many = [], [], False
+    for action in arguments(parser):
+        if action.option_strings:
             takes = action.nargs != 0
             options.append(
                 Option(
@@ -83,4 +94,5 @@ def leaves(parser, path=None):
         else:
             positionals.append(_value(action))
             many = action.nargs in ("*", "+")
-    return [Place(path, tuple(commands), tuple(options), tuple(positionals), many), *found]
+    names = tuple((name, _text(text)) for name, (_, text) in members.items())
+    return [Place(path, names, tuple(options), tuple(positionals), many), *found]

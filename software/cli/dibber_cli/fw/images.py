@@ -5,7 +5,6 @@ file.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path
 
@@ -17,7 +16,7 @@ SHOWN = "build/firmware/mcp.dibfw"  # the image of this tree, in messages
 
 
 def _name(uri):
-    return f"image-{hashlib.sha256(os.fsencode(uri)).hexdigest()[:16]}.dibfw"
+    return paths.kept_of(uri, "image", "dibfw")
 
 
 def remember(uri, file):
