@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import sys
 
 import hypothesis
@@ -78,6 +79,14 @@ def forgotten_designs():
 def seed(request):
     """Seed of the run, for `random.Random(seed)` and the simulator's `--seed`."""
     return request.config.getoption("--seed")
+
+
+@pytest.fixture
+def port():
+    """A TCP port of 127.0.0.1 at which no program listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 @pytest.fixture

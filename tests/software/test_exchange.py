@@ -38,13 +38,6 @@ def together(*functions):
 
 
 @pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
 def parties(port):
     """parties(n, **options): n exchanges that have found each other."""
     with contextlib.ExitStack() as opened:

@@ -27,13 +27,6 @@ def pair():
         yield found
 
 
-@pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def dibber(*words):
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "dibber_cli", *map(str, words)],

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pathlib
-import socket
 import subprocess
 import sys
 import time
@@ -43,12 +42,6 @@ def test_without_a_named_card_there_is_no_provider():
     assert run(["fi_info", "-p", "dibber"], []).returncode != 0
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def wait_until_listening(port):
     """proc(5): /proc/net/tcp has the port in hexadecimal digits, and state 0A for LISTEN."""
     deadline = time.monotonic() + SECONDS
@@ -64,10 +57,9 @@ def wait_until_listening(port):
 @pytest.mark.parametrize(
     "kind, size", [("tagged", 8), ("msg", 64), ("tagged", 4096), ("msg", 20000)]
 )
-def test_fi_pingpong_sends_right_bytes_both_ways(pair, kind, size):
+def test_fi_pingpong_sends_right_bytes_both_ways(pair, port, kind, size):
     command = ["fi_pingpong", "-p", "dibber", "-e", "rdm", "-m", kind]
     command += ["-I", "3", "-S", str(size), "-c"]
-    port = free_port()
     server = subprocess.Popen(
         [*command, "-B", str(port)],
         env=fabric.environment(pair.uris),

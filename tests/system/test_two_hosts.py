@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +14,8 @@ from dibber_cli.simulator import Pair
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "two_hosts"
 
 
-def both(name, pair):
+def both(name, pair, port):
     """Run the example on both cards: what each printed."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     words = (("listen", port), ("connect", f"localhost:{port}"))
     programs = [
         subprocess.Popen(
@@ -43,18 +39,18 @@ def pair():
         yield found
 
 
-def test_a_column_is_put_into_the_other_hosts_matrix(pair):
-    listens, connects = both("put_strided", pair)
+def test_a_column_is_put_into_the_other_hosts_matrix(pair, port):
+    listens, connects = both("put_strided", pair, port)
     assert listens == "notice 7: column 5 ends with 63\n" and "on its way" in connects
 
 
-def test_a_ping_goes_to_and_fro(pair):
-    listens, _ = both("pingpong", pair)
+def test_a_ping_goes_to_and_fro(pair, port):
+    listens, _ = both("pingpong", pair, port)
     found = re.match(r"([\d.]+) µs half a round trip, simulated time\n", listens)
     assert found and 0.5 < float(found[1]) < 5
 
 
-def test_a_matrix_is_transposed_over_two_hosts(pair):
-    assert both("transpose", pair) == [
+def test_a_matrix_is_transposed_over_two_hosts(pair, port):
+    assert both("transpose", pair, port) == [
         f"node {n} has its half of the transposed matrix\n" for n in range(2)
     ]
