@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import re
 import resource
 import sys
 
@@ -47,7 +48,8 @@ sys.path.insert(0, str(ROOT / "software" / "lib" / "man"))
 
 from header import Header  # noqa: E402
 
-FUNCTIONS = Header(ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h").functions
+HEADER_FILE = ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h"
+FUNCTIONS = Header(HEADER_FILE).functions
 CASES = [(name, error) for name, function in FUNCTIONS.items() for error in function.errors]
 
 SCRATCH = HOST["SCRATCH"].offset
@@ -493,6 +495,14 @@ USED_UP = {("dib_mailbox_address", "LIMIT"): 2, ("dib_mailbox_connect", "LIMIT")
 
 # Wrong is that the control program runs.
 RUNNING = {("dib_node_set", "IN_USE")}
+
+
+@pytest.mark.fault
+def test_dibber_7_says_of_each_status_what_may_have_been_written():
+    text = HEADER_FILE.read_text(encoding="utf-8")
+    failures = text[text.index("* Failures\n") : text.index("* Handles\n")]
+    statuses = {name for name, *_ in STATUS.values} - {"OK"}
+    assert statuses - set(re.findall(r"[A-Z_]+", failures)) == set()
 
 
 @pytest.mark.parametrize("name, error", [case for case in CASES if case not in ELSEWHERE])

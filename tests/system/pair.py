@@ -183,11 +183,21 @@ class Pair:
         """Another process opens the card, in place of one that has ended. The other side stays
         meanwhile, see stay()."""
         self.pipes[1 - node].send((stay, over, each))
-        context = multiprocessing.get_context("forkserver")
-        self.pipes[node], self.processes[node] = self._start(context, node)
+        self._start_again(node)
         self._answer(node)
         over.touch()
         self._answer(1 - node)
+
+    def replace_both(self):
+        """Other processes open both cards at the same time; the former ones have ended."""
+        for node in range(2):
+            self._start_again(node)
+        for node in range(2):
+            self._answer(node)
+
+    def _start_again(self, node):
+        context = multiprocessing.get_context("forkserver")
+        self.pipes[node], self.processes[node] = self._start(context, node)
 
     def _answer(self, node, timeout=600):
         if not self.pipes[node].poll(timeout):

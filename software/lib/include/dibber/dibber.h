@@ -44,7 +44,8 @@
  *	wrong value. The source is never changed.
  *
  *	BAD_OPCODE, BAD_FLAGS, BAD_LEVELS, BAD_COUNT, BAD_LENGTH, BAD_NODE, REMOTE_BAD_HEADER,
- *	TRUNCATED, and FLUSHED of a command that had not started: nothing was written.
+ *	REMOTE_ALIGNMENT (of an atomic), TRUNCATED, and FLUSHED of a command that had not started:
+ *	nothing was written.
  *
  *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing was
  *	written, unless the region was withdrawn while the transfer ran. Then the bytes before that
@@ -61,9 +62,9 @@
  *	BAD_LIST, REMOTE_BAD_LIST: nothing was written if the list's key or rights are wrong.
  *	Otherwise the bytes before the end of the list may have been written.
  *
- *	TIMEOUT, HALTED, FLUSHED of a command that had started: any part may have been written, also
- *	all of it. Only with these statuses may the notice have been delivered; with all others it
- *	was not.
+ *	TIMEOUT, PEER_RESTARTED, HALTED, FLUSHED of a command that had started: any part may have
+ *	been written, also all of it. Only with these statuses may the notice have been delivered;
+ *	with all others it was not.
  *
  *	A status without REMOTE is about this node's side, a status with REMOTE about the other
  *	node's side. For a put, BOUNDS is about the source and REMOTE_BOUNDS about the target. For a
@@ -621,11 +622,15 @@ struct dib_delivery {
  * The source may be changed when the completion was polled. At most info.slots commands can be
  * under way: a slot is free again when its completion was polled.
  *
- * The card checks keys, rights and bounds, and reports in the completion what is wrong. A transfer
- * that fails may have written a part, see "Failures" in dibber(7). OK means that the other card has
- * handed all of it to its host, ahead of all its later writes. A completion here may be seen before
- * the last bytes have arrived in the other host's memory. A program there that wants to read the
- * bytes waits for a notice, because the notice comes behind the data.
+ * The card checks keys, rights and bounds, and reports in the completion what is wrong:
+ *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing is written.
+ *	BOUNDS, READ_ERROR, READ_TIMEOUT (of the source): bytes before the error may be written.
+ *	REMOTE_BOUNDS (of the target): also packets behind the refused one, inside the region.
+ *	TIMEOUT, PEER_RESTARTED, HALTED, FLUSHED: any part may be written.
+ * "Failures" in dibber(7) has the details, for all calls. OK means that the other card has handed
+ * all of it to its host, ahead of all its later writes. A completion here may be seen before the
+ * last bytes have arrived in the other host's memory. A program there that wants to read the bytes
+ * waits for a notice, because the notice comes behind the data.
  *
  * The other node must not be the card's own node. A put, a get, a send, a receive or an atomic to
  * the own node ends with BAD_NODE and changes nothing, because its packets would leave by the link
