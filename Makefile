@@ -38,7 +38,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
-        test-bitstream test-netlist test-boards synthesis docs figures clean
+        test-bitstream test-netlist test-netlist-same test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -59,6 +59,7 @@ help:
 	@echo '                  the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
+	@echo 'make test-netlist-same  the core without options is the netlist that it was: a minute, and a part of make test'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
@@ -205,6 +206,10 @@ test-netlist: firmware library
 	$(call step,gates,the simulator of netlists,$(PYTHON) hw/sim/gates/build_gates.py)
 	$(call step,netlist,the netlist of the core at 64 bits,$(PYTHON) hw/synthesis/gates.py)
 	@$(PYTEST) --junitxml build/junit-netlist.xml tests/netlist
+
+# A deliberate change of all cards: hw/synthesis/same.py --accept writes the hashes again.
+test-netlist-same: install
+	@$(PYTHON) hw/synthesis/same.py
 
 test-boards: install
 	@$(PYTHON) hw/synthesis/xilinx.py
