@@ -103,7 +103,10 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         command += f" --client {arguments.client}" if arguments.client else ""
         command += "".join(f" {uri}" for uri in arguments.uris)
     try:
-        result = session.run(test, chosen, arguments.seed, command, points, progress, cards)
+        timeline = getattr(arguments, "timeline", None)
+        result = session.run(
+            test, chosen, arguments.seed, command, points, progress, cards, timeline
+        )
     except CommandError as error:
         if kept := _keep(name, error, arguments):
             raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
@@ -128,6 +131,7 @@ def run(arguments):
     from dibber_cli.bench import report
 
     hosts.check(arguments)
+    hosts.check_timeline(arguments, results.module(arguments.test))
     if arguments.server:
         return hosts.serve(arguments, results.module(arguments.test), _points)
     chosen, points = _check([arguments.test], arguments)

@@ -94,6 +94,17 @@ def check(arguments):
         raise UsageError("--port and --token belong to --server and --client")
 
 
+def check_timeline(arguments, test):
+    """Raise UsageError when --timeline makes no sense with a benchmark and its cards."""
+    if arguments.timeline and (arguments.server or arguments.uris):
+        raise UsageError(
+            "--timeline is of the simulator that this command starts",
+            "for cards that are there: dibber sim start --timeline FILE",
+        )
+    if arguments.timeline and hasattr(test, "measure"):
+        raise UsageError(f"bench {test.NAME} starts several simulators: it has no --timeline")
+
+
 def add_to(p):
     """Add URIs and options for cards that are there already to a benchmark's command line."""
     p.add_argument(
@@ -102,6 +113,11 @@ def add_to(p):
         nargs="*",
         type=numbers.uri,
         help="two cards of this host; one with --server or --client (default: a simulated pair)",
+    )
+    p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what both cards do in simulated time, as Chrome trace events",
     )
     p.add_argument(
         "--server", action="store_true", help="serve one run with the card URI of this host"

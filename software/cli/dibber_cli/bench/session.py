@@ -271,7 +271,7 @@ def evaluate(profile, result, x_unit, sender=0):
     }
 
 
-def run(test, profile, seed, command, points=None, progress=None, cards=None):
+def run(test, profile, seed, command, points=None, progress=None, cards=None, timeline=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
     test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of
@@ -279,6 +279,7 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None):
            measure(profile, seed, points, progress) → (results, versions, counts), when it needs
            pairs of its own
     cards : hosts.Cards in place of a simulated pair
+    timeline : file for what the simulated pair does, or None
     """
     begin = time.monotonic()
     points = test.points() if points is None else points
@@ -286,7 +287,13 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None):
         results, versions, counts = test.measure(profile, seed, points, progress)
     else:
         results, versions, _ = measure(
-            profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker), cards=cards
+            profile,
+            seed,
+            points,
+            progress,
+            options=["--timeline", timeline] if timeline else (),
+            kind=getattr(test, "PROGRAM", Worker),
+            cards=cards,
         )
         counts = compared(results)
     if cards:
