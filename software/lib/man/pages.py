@@ -1,6 +1,7 @@
-"""Manual pages from dibber.h: one of section 3 for each call, and dibber(7) about all of them.
+"""Manual pages from dibber.h and the headers beside it: one of section 3 for each call, and dibber(7)
+about all of them.
 
-    python pages.py HEADER VERSION DATE FOLDER
+    python pages.py HEADER [HEADER …] VERSION DATE FOLDER
 
 Writes FOLDER/man3/dib_*.3 and FOLDER/man7/dibber.7 in the macros of man(7).
 """
@@ -51,10 +52,13 @@ def code(text):
 
 
 class Pages:
-    """The pages of a Header; `version` and `date` stand in their titles."""
+    """The pages of a Header; `version` and `date` stand in their titles.
 
-    def __init__(self, header, version, date):
-        self.header, self.version, self.date = header, version, date
+    others : further Headers, whose calls dibber(7) lists too
+    """
+
+    def __init__(self, header, version, date, others=()):
+        self.header, self.version, self.date, self.others = header, version, date, others
 
     def _title(self, name, section):
         release = f"libdibber {self.version}"
@@ -82,7 +86,7 @@ class Pages:
         page = [
             self._title(function.name, 3),
             f".SH NAME\n{function.name} \\- {plain(function.purpose)}\n",
-            ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n",
+            f".SH SYNOPSIS\n.B #include <{self.header.name}>\n.PP\n",
             code(function.prototype),
         ]
         for name in dict.fromkeys(used):
@@ -129,7 +133,7 @@ class Pages:
                 page += [f".SS {heading}\n", *self._paragraphs(texts)]
         page.append(".SH FUNCTIONS\n")
         section = None
-        for function in self.header.functions.values():
+        for function in (f for h in (self.header, *self.others) for f in h.functions.values()):
             if function.section != section:
                 section = function.section
                 page.append(f".SS {section}\n")
@@ -143,9 +147,17 @@ class Pages:
             (folder / section).mkdir(parents=True, exist_ok=True)
         for function in self.header.functions.values():
             (folder / "man3" / f"{function.name}.3").write_text(self.call(function))
-        (folder / "man7" / "dibber.7").write_text(self.overview())
+
+
+def write(paths, version, date, folder):
+    """The pages of all headers; the first one is dibber.h."""
+    first = Header(paths[0])
+    others = [Header(path, first.errors) for path in paths[1:]]
+    for header in (first, *others):
+        Pages(header, version, date).write(folder)
+    (folder / "man7" / "dibber.7").write_text(Pages(first, version, date, others).overview())
 
 
 if __name__ == "__main__":
-    path, version, date, folder = sys.argv[1:]
-    Pages(Header(pathlib.Path(path)), version, date).write(pathlib.Path(folder))
+    *paths, version, date, folder = sys.argv[1:]
+    write([pathlib.Path(path) for path in paths], version, date, pathlib.Path(folder))

@@ -183,6 +183,7 @@ int dib_handle_refuse(const void *pointer, enum dib_kind kind)
 		[DIB_KIND_ENDPOINT] = "endpoint",
 		[DIB_KIND_REGION] = "region",
 		[DIB_KIND_MAILBOX] = "mailbox",
+		[DIB_KIND_EXCHANGE] = "exchange",
 	};
 
 	if (!handle)
