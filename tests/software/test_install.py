@@ -113,9 +113,7 @@ def test_only_documented_functions_are_exported_each_with_a_version(prefix):
 def test_each_call_has_a_page_that_the_linter_of_manuals_finds_nothing_in(prefix):
     man = prefix / "share" / "man"
     pages = sorted([*(man / "man3").iterdir(), *(man / "man7").iterdir()])
-    assert {page.name for page in pages} == {f"{name}.3" for name in FUNCTIONS} | {
-        "dibber.7"
-    }
+    assert {page.name for page in pages} == {f"{name}.3" for name in FUNCTIONS} | {"dibber.7"}
     found = subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True
     )

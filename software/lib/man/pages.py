@@ -1,5 +1,5 @@
-"""Manual pages from dibber.h and the headers beside it: one of section 3 for each call, and dibber(7)
-about all of them.
+"""Manual pages from dibber.h and the headers beside it: one of section 3 for each call, and
+dibber(7) about all of them.
 
     python pages.py HEADER [HEADER …] VERSION DATE FOLDER
 
