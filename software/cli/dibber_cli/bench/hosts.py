@@ -153,12 +153,13 @@ def _agree(exchange, test, points_of):
     try:
         name, seed, digest = wanted["test"], int(wanted["seed"]), wanted["digest"]
         series, quick = str(wanted["series"]), bool(wanted["quick"])
+        duration, both = float(wanted["duration"]), bool(wanted["both"])
     except (TypeError, KeyError, ValueError) as error:
         _refuse(exchange, f"it makes no sense: {error!r}")
     if name != test.NAME:
         _refuse(exchange, f"this server measures {test.NAME}, not {str(name)[:40]}")
     try:
-        points = points_of(test, series, quick)
+        points = points_of(test, series, quick, duration, both)
     except CommandError as error:
         _refuse(exchange, str(error))
     if remote.digest(points) != digest:
@@ -170,7 +171,7 @@ def _agree(exchange, test, points_of):
 def serve(arguments, test, points_of):
     """`dibber bench NAME --server URI`: one run.
 
-    points_of : (test, series, quick) → points
+    points_of : (test, series, quick, duration, both) → points
     """
     if hasattr(test, "measure"):
         raise UsageError(f"bench {test.NAME} needs its own simulated cards: it has no --server")
@@ -221,6 +222,8 @@ def cards(arguments, test, points):
                 "test": test.NAME,
                 "series": arguments.series,
                 "quick": arguments.quick,
+                "duration": arguments.duration,
+                "both": arguments.both,
                 "seed": arguments.seed,
                 "digest": remote.digest(points),
             }
