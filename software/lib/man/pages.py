@@ -24,11 +24,55 @@ A simulated card; \\fIPATH\\fR is its socket. The simulator may keep the program
 A card in a PCIe slot behind an IOMMU, bound to the kernel's driver vfio-pci. \\fIADDRESS\\fR is the
 address that
 .BR lspci (8)
-prints, with its domain: 0000:01:00.0.
+prints, with its domain: 0000:01:00.0. One process has the card.
+.TP
+.BI /dev/dibber N
+A card of the Linux driver dibber.ko, see
+.BR dibber (4).
+Many processes share it, each with endpoints of its own.
 .TP
 .BI uart: PORT
-A card without PCIe; \\fIPORT\\fR is its serial port. See
+A card without PCIe; \\fIPORT\\fR is its serial port. After it may follow
+.RI ?baud= RATE
+and
+.RI ?timeout= MILLISECONDS ,
+with & between. Registered memory has a copy on the card, see
 .BR dib_open (3).
+.PP
+.BR "dibber list" ,
+see
+.BR dibber (1),
+shows the cards that can be reached, and which processes use them.
+"""
+
+CLOCK = """\
+On a simulated card, simulated time stands while a program computes outside the library, and goes on
+while all programs wait in it. So a run does not depend on the speed of the machine, and repeats to
+the cycle. The library charges the CPU time of a call by the simulator's table.
+.PP
+A participant of the clock is a card with its endpoints, or an endpoint with own_clock. It belongs to
+the thread that made its last call. A program that blocks on something else, such as a pipe, a lock
+or another process, leaves the clock before with
+.BR dib_clock_leave (3),
+and comes back with
+.BR dib_clock_enter (3),
+which returns when all that left are back. For a wait of unknown length it makes a pause instead,
+.BR dib_clock_pause (3),
+for which nobody waits. A program that forgets this stops the time of all programs; after 10 seconds
+the library says so on stderr, and names the participant.
+.PP
+.BR dib_clock_now (3)
+tells the time. On all other cards it tells the system's monotonic time, and the other calls do
+nothing. A run with a client that knows no clock, such as a virtual machine, does not repeat; then
+.I free
+of struct dib_clock is 1.
+"""
+
+ENVIRONMENT = """\
+.TP
+.B DIBBER_CLOCK_NOTICE
+Seconds without an answer of the simulator after which the library says why time stands (10). 0 turns
+this off.
 """
 
 
@@ -131,6 +175,8 @@ class Pages:
         for heading, texts in self.header.overview:
             if heading:
                 page += [f".SS {heading}\n", *self._paragraphs(texts)]
+            if heading == "Threads":
+                page.append(f".SS The clock of a simulator\n{CLOCK}")
         page.append(".SH FUNCTIONS\n")
         section = None
         for function in (f for h in (self.header, *self.others) for f in h.functions.values()):
@@ -140,6 +186,10 @@ class Pages:
             page.append(f".TP\n.BR {function.name} (3)\n{plain(function.purpose)}\n")
         page.append(".SH ERRORS\n")
         page += [self._error(error, "") for error in self.header.errors]
+        page += [
+            f".SH ENVIRONMENT\n{ENVIRONMENT}",
+            ".SH SEE ALSO\n.BR dibber (1),\n.BR dibber (4),\n.BR pkg\\-config (1)\n",
+        ]
         return "".join(page)
 
     def write(self, folder):
