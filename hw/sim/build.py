@@ -311,7 +311,7 @@ class Ninja:
 
 def library():
     """Sources of the host model, the cable and the servers."""
-    folders = ("host", "vfio", "clock", "cable", "jtag", "flash")
+    folders = ("host", "vfio", "clock", "cable", "jtag", "flash", "timeline")
     alone = ("main.cc", "card.cc", "replay.cc")
     return [f for f in sorted(SIM.glob("*.cc")) if f.name not in alone] + [
         f for folder in folders for f in sorted((SIM / folder).glob("*.cc"))

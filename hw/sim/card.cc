@@ -104,6 +104,25 @@ public:
         return DIBBER_DATA_WIDTH / 8 * sizeof(card().__PVT__sram0) / sizeof(uint32_t);
     }
 
+    uint32_t sram_word(size_t at) const override
+    {
+        const auto& card = *model_.rootp->dibber_card;
+        size_t row = at / (DIBBER_DATA_WIDTH / 8);
+        switch (at / 4 % (DIBBER_DATA_WIDTH / 32)) {
+        case 0:
+            return card.__PVT__sram0[row];
+        case 1:
+            return card.__PVT__sram1[row];
+#if DIBBER_DATA_WIDTH == 128
+        case 2:
+            return card.__PVT__sram2[row];
+        case 3:
+            return card.__PVT__sram3[row];
+#endif
+        }
+        return 0;
+    }
+
     void preload(const std::vector<uint8_t>& image) override
     {
         auto& card = *model_.rootp->dibber_card;

@@ -85,6 +85,9 @@ public:
     /* Bytes of the control program's SRAM that preload() can write; 0: it cannot. */
     virtual size_t sram_bytes() const { return 0; }
 
+    /* The 32-bit word at a multiple of 4 in the SRAM, as it is between cycles. */
+    virtual uint32_t sram_word(size_t) const { return 0; }
+
     /* Put `image` at the start of the SRAM, between clock() and settle() at the end of a reset. */
     virtual void preload(const std::vector<uint8_t>&) {}
 

@@ -65,6 +65,8 @@ Simulation::Simulation(const Profile& profile, const Options& options)
     join_cables();
     for (unsigned card = 0; card < topology_.cards; card++)
         offer(card);
+    if (!options.timeline.empty())
+        show_all();
     workers_ =
         std::make_unique<Workers>(unsigned(units_.size()), options.threads,
                                   [this](unsigned unit) { units_[unit]->run(cycle_, cycles_); });
@@ -292,7 +294,43 @@ void Simulation::run_units()
         if (trace_)
             trace_->write(n, node.unit->phy.trace());
     }
+    if (timeline_)
+        show_programs();
 }
+
+/* Timeline ------------------------------------------------------------------------------------- */
+
+/* Give each card a timeline, and its observers. */
+void Simulation::show_all()
+{
+    timeline_ = std::make_unique<Timeline>(options_.timeline, topology_.cards);
+    clock_.timeline = timeline_.get();
+    for (unsigned n = 0; n < nodes_.size(); n++) {
+        CardTimeline* card = &timeline_->card(n);
+        nodes_[n]->host->timeline = nodes_[n]->unit->timeline = nodes_[n]->unit->phy.timeline =
+            card;
+    }
+}
+
+void Simulation::show_programs()
+{
+    Time period = profile_.period();
+    for (unsigned n = 0; n < nodes_.size(); n++) {
+        CardUnit& unit = *nodes_[n]->unit;
+        if (unit.has_power() && cycle_ > unit.begun())
+            timeline_->card(n).look_at_program(unit.device(), cycle_ - unit.begun(),
+                                               cycle_ * period, period);
+    }
+    timeline_->write();
+}
+
+void Simulation::close_timeline()
+{
+    if (timeline_)
+        timeline_->close(cycle_ * profile_.period());
+}
+
+/* Power ---------------------------------------------------------------------------------------- */
 
 /* The first cycle at or after the time of the next event of power. */
 uint64_t Simulation::next_power_cycle() const
@@ -374,6 +412,9 @@ void Simulation::serve(int timeout_ms)
             for (auto& node : nodes_)
                 busy |= node->server->serve();
         }
+        /* A program may make many calls while time stands. */
+        if (timeline_)
+            timeline_->write();
     }
 }
 

@@ -26,6 +26,23 @@ def test_options_that_make_no_sense_together(run, words, reason):
     assert (code, out) == (2, "") and reason in err
 
 
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("bidir", "--both"), "in both directions without --both"),
+        (("latency", "--both"), "has no --both"),
+        (("rate", "--duration", "1"), "has no --duration"),
+        (("block", "--series", "sendrecv-postal", "--duration", "1"), "has no --duration"),
+        (("link", "--timeline", "x"), "starts several simulators"),
+        (("stride", "--timeline", "x", "sim:a", "sim:b"), "dibber sim start --timeline"),
+        (("stride", "--timeline", "x", "--server", "sim:a"), "dibber sim start --timeline"),
+    ],
+)
+def test_options_that_a_benchmark_cannot_have(run, words, reason, folder):
+    code, out, err = run("bench", *words, "--out", folder)
+    assert (code, out) == (2, "") and reason in err
+
+
 @pytest.mark.parametrize("test", ["link", "soak"])
 def test_benchmarks_with_their_own_pair_take_no_cards(run, test, folder):
     for words in (("--server", "sim:a"), ("--client", "host", "sim:a"), ("sim:a", "sim:b")):

@@ -136,3 +136,23 @@ def _transfers(pair):
     """Whether the run is in the middle of its points."""
     with libdibber.Card(pair.uris[0], observe=True) as card:
         return card.info()["counters"]["packets_sent"] > 200
+
+
+def test_duration_and_both_directions_are_agreed_upon(pair, port, tmp_path):
+    server = dibber("bench", "block", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "block", "--quick", "--series", "put", "--duration", "0.3", "--both"),
+        *("--client", "localhost", "--port", port, "--token", "word", "--json"),
+        *("--out", tmp_path, pair.uris[0]),
+    )
+    code, out, err = ended(client)
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["bytes_wrong"] == 0 and "--duration 0.3 --both" in report["command"]
+    found = {point["x"]: point for point in report["points"]}
+    # 0.3 ms are 37,500 cycles; the transfers under way at its end are awaited. Transfers of 64 KiB
+    # take longer than that once.
+    assert all(37_500 < found[x]["cycles"] < 80_000 for x in (4, 64, 1024, 8192)), found
+    # Two directions carry more than the link carries in one.
+    assert 600 < found[8192]["value"] <= found[8192]["bound"]
+    assert ended(server)[0] == 0

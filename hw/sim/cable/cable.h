@@ -77,6 +77,9 @@ public:
     /* Between cycles: hand over the sent words. Without a receiver at the far end they are lost. */
     void meet(bool received);
 
+    /* The time that a word takes. */
+    Time word() const { return word_; }
+
     const CableStatistics& statistics() const { return statistics_; }
 
 private:

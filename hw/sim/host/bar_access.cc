@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <cstring>
 
+#include "../timeline/card_timeline.h"
 #include "root_complex.h"
 
 namespace dibber {
 
 void RootComplex::write_bar(uint64_t offset, std::span<const uint8_t> bytes)
 {
+    if (timeline)
+        timeline->bar_written(now_, offset, bytes);
     while (!bytes.empty()) {
         size_t n = std::min(bytes.size(), size_t(64 - offset % 64));
         statistics_.bar_writes++;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "../timeline/card_timeline.h"
+
 namespace dibber {
 
 namespace {
@@ -86,8 +88,11 @@ void Phy::sample(const Inputs& in, const Outputs& out, Time now)
 {
     if (in.pcie_rx.valid) {
         if (out.pcie_rx_ready) {
-            if (in.pcie_rx.first)
+            if (in.pcie_rx.first) {
                 record(rx_queue_.front(), false, now);
+                if (timeline)
+                    timeline->taken(rx_queue_.front(), now);
+            }
             rx_position_ += beat_dws_;
             if (in.pcie_rx.last) {
                 rx_queue_.pop_front();
@@ -96,6 +101,10 @@ void Phy::sample(const Inputs& in, const Outputs& out, Time now)
         } else {
             statistics_.stalled_cycles++;
         }
+    }
+    if (timeline) {
+        timeline->receiver(in.pcie_rx.valid && !out.pcie_rx_ready, now);
+        timeline->transmitter(out.pcie_tx.valid && !in.pcie_tx_ready, now);
     }
     if (in.pcie_bus_master)
         barred_cycles_ = 0;
@@ -151,6 +160,8 @@ void Phy::collect(const Outputs& out, Time now)
     dw.resize(total);
     collecting_.at = now;
     record(collecting_, true, now);
+    if (timeline)
+        timeline->emitted(collecting_, now);
     buffer_tlps_++;
     buffer_bytes_ += collecting_.bytes();
     tx_queue_.push_back(std::move(collecting_));
@@ -204,6 +215,8 @@ void Phy::transmit(Time now)
             unsigned bytes = tlp->bytes();
             double time = profile_.pcie_ps(bytes);
             link_free_ = std::max(link_free_, double(start)) + time;
+            if (timeline)
+                timeline->left(*tlp, earliest, start, Time(link_free_));
             statistics_.credit_wait_ps += start - earliest;
             statistics_.busy_up_ps += time;
             statistics_.tlps_up++;

@@ -25,6 +25,8 @@
 
 namespace dibber {
 
+class CardTimeline;
+
 /* Events of a root complex for others, at the host time at which they happen. */
 class HostListener {
 public:
@@ -78,6 +80,8 @@ public:
      * descriptors. */
     void set_interrupts(bool on) { interrupts_ = on; }
     bool msix_enable() const { return interrupts_ || config.msix_enable(); }
+
+    CardTimeline* timeline = nullptr; /* if there is one */
 
     ConfigSpace config;
     const HostStatistics& statistics() const { return statistics_; }

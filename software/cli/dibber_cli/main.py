@@ -41,6 +41,7 @@ from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.intermixed import Parser
 from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.selftest.commands import add_to as add_selftest
+from dibber_cli.timeline.commands import add_to as add_timeline
 
 CODES = (
     "Ends with 0 if all is well, 1 if it failed or found a fault, 2 if the command line is wrong, "
@@ -209,6 +210,12 @@ def parser():
         "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile"
     )
     p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what the cards do in simulated time, as Chrome trace events (see "
+        "'dibber timeline'; https://ui.perfetto.dev)",
+    )
+    p.add_argument(
         "--jtag",
         action="store_true",
         help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
@@ -229,6 +236,7 @@ def parser():
     fabric.add_to(sub, command, add_profile)
     add_link(sub, command, add_profile)
     add_bench(sub, group, command, add_profile)
+    add_timeline(sub, command)
     completion.add_to(sub, command, parser)
     return top
 

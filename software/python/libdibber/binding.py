@@ -49,6 +49,7 @@ ERRORS = (
     "HALTED",
     "FLASH",
     "FORKED",
+    "DENIED",
 )
 
 

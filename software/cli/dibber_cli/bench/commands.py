@@ -5,6 +5,7 @@ The library for charts is imported only where it is needed, because the import t
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import dataclasses
 import json
 import resource
 import tempfile
@@ -18,10 +19,36 @@ from dibber_cli.errors import CommandError, UsageError
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick):
+def _points(test, series, quick, duration=0, both=False):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
+
+    duration : milliseconds of each point; 0: each transfer once
+    both     : both cards send
     """
+    return [_altered(test, point, duration, both) for point in _chosen_points(test, series, quick)]
+
+
+def _altered(test, point, duration, both):
+    """A point with what --duration and --both ask for."""
+    from dibber_cli.bench import worker
+    from dibber_cli.bench.point import Point
+
+    if not (duration or both):
+        return point
+    option = "--duration" if duration else "--both"
+    if not isinstance(point, Point) or point.operation not in worker.OPERATIONS:
+        raise UsageError(
+            f"bench {test.NAME}: {getattr(point, 'series', 'it')} has no {option}",
+            "stride, block, element, matrix and patterns have it for puts and gets: --series",
+        )
+    if both and point.both_ways:
+        raise UsageError(f"bench {test.NAME} sends in both directions without --both")
+    senders = (0, 1) if both else point.senders
+    return dataclasses.replace(point, senders=senders, duration_ps=round(duration * 1e9))
+
+
+def _chosen_points(test, series, quick):
     few = test.QUICK if quick else {}
     if not series:
         return test.points(**few)
@@ -44,7 +71,8 @@ def _check(names, arguments):
     # A mistake in the command line is reported before a missing file.
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
-    points = {name: _points(results.module(name), series, arguments.quick) for name in names}
+    how = getattr(arguments, "duration", 0), getattr(arguments, "both", False)
+    points = {name: _points(results.module(name), series, arguments.quick, *how) for name in names}
     out = Path(arguments.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -99,11 +127,17 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         command += f" --series {series}"
     if arguments.quick:
         command += " --quick"
+    duration, both = getattr(arguments, "duration", 0), getattr(arguments, "both", False)
+    command += f" --duration {duration:g}" if duration else ""
+    command += " --both" if both else ""
     if cards:
         command += f" --client {arguments.client}" if arguments.client else ""
         command += "".join(f" {uri}" for uri in arguments.uris)
     try:
-        result = session.run(test, chosen, arguments.seed, command, points, progress, cards)
+        timeline = getattr(arguments, "timeline", None)
+        result = session.run(
+            test, chosen, arguments.seed, command, points, progress, cards, timeline
+        )
     except CommandError as error:
         if kept := _keep(name, error, arguments):
             raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
@@ -120,6 +154,10 @@ def _run(name, arguments, chosen, points, series="", cards=None):
             f"quick: {len(points)} of {len(test.points())} points{kept}",
             *result.get("notes", ()),
         ]
+    added = [f"each point goes on for {duration:g} ms"] if duration else []
+    added += ["both cards send: values and bounds are those of both directions together"] * both
+    if added:
+        result["notes"] = [*added, *result.get("notes", ())]
     return test, result, report.write(result, test.panels(result), Path(arguments.out))
 
 
@@ -128,6 +166,7 @@ def run(arguments):
     from dibber_cli.bench import report
 
     hosts.check(arguments)
+    hosts.check_timeline(arguments, results.module(arguments.test))
     if arguments.server:
         return hosts.serve(arguments, results.module(arguments.test), _points)
     chosen, points = _check([arguments.test], arguments)
@@ -291,6 +330,14 @@ def add_to(sub, group, command, add_profile):
         p.set_defaults(test=name)
         add_profile(p)
         p.add_argument("--series", default="", metavar="NAME,…", help="measure only these series")
+        p.add_argument(
+            "--duration",
+            type=numbers.real(0, 3.6e6),
+            default=0,
+            metavar="MS",
+            help="repeat the transfers of each point for so many milliseconds of the card's time",
+        )
+        p.add_argument("--both", action="store_true", help="let both cards send, at the same time")
         _add_out(p)
         hosts.add_to(p)
 

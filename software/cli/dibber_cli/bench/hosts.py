@@ -94,6 +94,17 @@ def check(arguments):
         raise UsageError("--port and --token belong to --server and --client")
 
 
+def check_timeline(arguments, test):
+    """Raise UsageError when --timeline makes no sense with a benchmark and its cards."""
+    if arguments.timeline and (arguments.server or arguments.uris):
+        raise UsageError(
+            "--timeline is of the simulator that this command starts",
+            "for cards that are there: dibber sim start --timeline FILE",
+        )
+    if arguments.timeline and hasattr(test, "measure"):
+        raise UsageError(f"bench {test.NAME} starts several simulators: it has no --timeline")
+
+
 def add_to(p):
     """Add URIs and options for cards that are there already to a benchmark's command line."""
     p.add_argument(
@@ -102,6 +113,11 @@ def add_to(p):
         nargs="*",
         type=numbers.uri,
         help="two cards of this host; one with --server or --client (default: a simulated pair)",
+    )
+    p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what both cards do in simulated time, as Chrome trace events",
     )
     p.add_argument(
         "--server", action="store_true", help="serve one run with the card URI of this host"
@@ -137,12 +153,13 @@ def _agree(exchange, test, points_of):
     try:
         name, seed, digest = wanted["test"], int(wanted["seed"]), wanted["digest"]
         series, quick = str(wanted["series"]), bool(wanted["quick"])
+        duration, both = float(wanted["duration"]), bool(wanted["both"])
     except (TypeError, KeyError, ValueError) as error:
         _refuse(exchange, f"it makes no sense: {error!r}")
     if name != test.NAME:
         _refuse(exchange, f"this server measures {test.NAME}, not {str(name)[:40]}")
     try:
-        points = points_of(test, series, quick)
+        points = points_of(test, series, quick, duration, both)
     except CommandError as error:
         _refuse(exchange, str(error))
     if remote.digest(points) != digest:
@@ -154,7 +171,7 @@ def _agree(exchange, test, points_of):
 def serve(arguments, test, points_of):
     """`dibber bench NAME --server URI`: one run.
 
-    points_of : (test, series, quick) → points
+    points_of : (test, series, quick, duration, both) → points
     """
     if hasattr(test, "measure"):
         raise UsageError(f"bench {test.NAME} needs its own simulated cards: it has no --server")
@@ -205,6 +222,8 @@ def cards(arguments, test, points):
                 "test": test.NAME,
                 "series": arguments.series,
                 "quick": arguments.quick,
+                "duration": arguments.duration,
+                "both": arguments.both,
                 "seed": arguments.seed,
                 "digest": remote.digest(points),
             }

@@ -228,6 +228,13 @@ def copying_ps(profile, point):
     )
 
 
+def payload_of(result, sender=0):
+    """Bytes that card `sender` sent in a point."""
+    point = result["point"]
+    made = result["answers"][point.issuer(sender)].get("transfers", point.transfers)
+    return made * point.source.length
+
+
 def limit_of(profile, result, best, sender=0):
     """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing
     was busy).
@@ -236,31 +243,38 @@ def limit_of(profile, result, best, sender=0):
     """
     point = result["point"]
     seconds = result["answers"][point.issuer(sender)]["elapsed_ps"] * 1e-12
-    moved = point.moved(point.source)[0]
-    pieces = 0 if moved.is_contiguous else len(moved.blocks()) * point.transfers
+    payload, moved = payload_of(result, sender), point.moved(point.source)[0]
+    blocks = 0 if moved.is_contiguous else len(moved.blocks())
+    pieces = blocks * payload // point.source.length
     name, share = stages.limit(
         result["busy"][sender],
         result["busy"][1 - sender],
         seconds * profile.clock_hz,
         pieces,
-        (best.name, point.payload / seconds / best.value),
+        (best.name, payload / seconds / best.value),
     )
-    return name, share and point.payload / seconds / share
+    return name, share and payload / seconds / share
 
 
-def evaluate(profile, result, x_unit, sender=0):
-    """A point of the report, for the direction in which card `sender` sends."""
+def evaluate(profile, result, x_unit, sender=None):
+    """A point of the report, for the direction in which card `sender` sends. None: the direction of
+    the point, or the sum of both.
+    """
     point = result["point"]
+    if sender is None and point.both_ways:
+        return _sum([evaluate(profile, result, x_unit, one) for one in point.senders])
+    sender = sender or 0
     answer = result["answers"][point.issuer(sender)]
     best = bound_of(profile, point)
-    copying = copying_ps(profile, point)
+    payload = payload_of(result, sender)
+    copying = copying_ps(profile, point) * payload / point.payload
     elapsed = answer["elapsed_ps"] + copying
     limited_by, limit = limit_of(profile, result, best, sender)
     return {
         "series": point.series,
         "x": point.x,
         "x_unit": x_unit,
-        "value": round(point.payload / (elapsed * 1e-12) / 1e6, 1),
+        "value": round(payload / (elapsed * 1e-12) / 1e6, 1),
         "unit": "MB/s",
         "bound": round(best.value / 1e6, 1),
         "bound_by": best.name,
@@ -271,7 +285,21 @@ def evaluate(profile, result, x_unit, sender=0):
     }
 
 
-def run(test, profile, seed, command, points=None, progress=None, cards=None):
+def _sum(rows):
+    """Both directions as one point: rates are added, the longer time counts."""
+    added = {
+        name: round(sum(row[name] for row in rows), 1) if all(row[name] for row in rows) else None
+        for name in ("value", "bound", "limit")
+    }
+    return {
+        **rows[0],
+        **added,
+        "cycles": max(row["cycles"] for row in rows),
+        "cpu_percent": round(sum(row["cpu_percent"] for row in rows) / len(rows), 2),
+    }
+
+
+def run(test, profile, seed, command, points=None, progress=None, cards=None, timeline=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
     test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of
@@ -279,6 +307,7 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None):
            measure(profile, seed, points, progress) → (results, versions, counts), when it needs
            pairs of its own
     cards : hosts.Cards in place of a simulated pair
+    timeline : file for what the simulated pair does, or None
     """
     begin = time.monotonic()
     points = test.points() if points is None else points
@@ -286,7 +315,13 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None):
         results, versions, counts = test.measure(profile, seed, points, progress)
     else:
         results, versions, _ = measure(
-            profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker), cards=cards
+            profile,
+            seed,
+            points,
+            progress,
+            options=["--timeline", timeline] if timeline else (),
+            kind=getattr(test, "PROGRAM", Worker),
+            cards=cards,
         )
         counts = compared(results)
     if cards:

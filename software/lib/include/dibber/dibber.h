@@ -165,6 +165,7 @@ enum dib_error {
 	DIB_ERR_HALTED = -20,  /* the control program was halted or replaced: close, open again */
 	DIB_ERR_FLASH = -21,   /* the flash is protected, stays busy, or is of no known kind */
 	DIB_ERR_FORKED = -22,  /* the handle is the parent's: this process is a child of fork() */
+	DIB_ERR_DENIED = -23,  /* an exchange: the other side does not accept the token */
 };
 
 /**
