@@ -50,7 +50,7 @@ NUMBERS = {
     "--interval": (("monitor", "sim:/nowhere"), 0, 86_400, "r"),
     "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
     "--endpoint": (("reg", "read", "sim:/nowhere", "PROGRAM"), 0, 255, "w"),
-    "--ranks": (("mpirun", HERE, "program"), 1, 1024, "w"),
+    "--ranks": (("mpirun", HERE, "program"), 1, 16, "w"),
 }
 
 

@@ -95,7 +95,7 @@ def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, k
 
 
 def mpirun(ranks, *program, seconds=SECONDS):
-    """`dibber mpirun`, as a user starts it."""
+    """`dibber mpirun`, as a user starts it. Options of it may stand before the program."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "dibber_cli", "mpirun", "-n", str(ranks), *map(str, program)],
         timeout=seconds,
@@ -115,10 +115,44 @@ def test_an_mpi_program_gets_right_bytes_by_messages_collectives_and_windows(mpi
     assert done.stdout == "all is well\n"
 
 
+def test_four_ranks_behind_a_switch_get_right_bytes(mpi):
+    done = mpirun(4, mpi, 20000, 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "all is well\n"
+
+
+def test_cards_without_a_file_of_routes_find_each_other(tmp_path, seed):
+    program = build(tmp_path, "mpi", "mpicc")
+    with fabric.cards("gen2x4", "star:3", seed) as network:
+        settings = {**fabric.environment(network.uris), **fabric.mpirun_environment()}
+        del settings["FI_DIBBER_ROUTES"]
+        command = fabric.mpirun_command(3, [str(program), "64"])
+        done = subprocess.run(
+            command, env=settings, timeout=SECONDS, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_more_ranks_than_cards_are_refused(mpi):
-    done = mpirun(3, mpi)
+    done = mpirun(3, "--topology", "pair", mpi)
     assert done.returncode == 2
     assert "a card serves one process" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, said", [(None, "cannot be read"), ("0 1 0 nonsense\n", "a line is not four numbers")]
+)
+def test_a_wrong_file_of_routes_is_named(pair, tmp_path, text, said):
+    path = tmp_path / "routes"
+    if text:
+        path.write_text(text, encoding="utf-8")
+    program = build(tmp_path, "traffic", "cc", "-lfabric")
+    settings = {**fabric.environment(pair.uris), "FI_DIBBER_ROUTES": str(path)}
+    settings["FI_LOG_LEVEL"] = "warn"
+    done = subprocess.run(
+        [program, "1", "1", "1"], env=settings, timeout=SECONDS, capture_output=True, text=True
+    )
+    assert done.returncode and f"{path}: {said}" in done.stderr
 
 
 def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):
