@@ -94,6 +94,23 @@ def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, k
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("keys", ["keys of the provider", "keys of the program"])
+def test_runs_of_short_transfers_become_strided_commands_and_end_right(
+    pair, tmp_path, seed, keys, monkeypatch
+):
+    program = build(tmp_path, "strides", "cc", "-lfabric")
+    taken = {}
+    for coalesce in ("1", "0"):
+        monkeypatch.setenv("FI_DIBBER_COALESCE", coalesce)
+        rounds = "6" if coalesce == "1" else "1"
+        words = [program, str(seed), rounds, str(int(keys == "keys of the provider"))]
+        done = run(words, pair.uris)
+        assert done.returncode == 0, done.stderr
+        taken[coalesce] = int(done.stdout)
+    # 8,000 bytes in blocks of 8 to a target with gaps, and by single commands.
+    assert taken["1"] < taken["0"] / 3, taken
+
+
 def mpirun(ranks, *program, seconds=SECONDS):
     """`dibber mpirun`, as a user starts it. Options of it may stand before the program."""
     return subprocess.run(

@@ -17,6 +17,7 @@
 #include "peer.h"
 #include "provider.h"
 
+struct coalescer;
 struct command;
 struct endpoint;
 
@@ -43,6 +44,7 @@ struct domain {
 	/* Commands: those on the card are counted, others wait for a slot or a buffer. */
 	unsigned int under_way;
 	struct list on_card, waiting;
+	struct coalescer *coalescer; /* NULL: switched off */
 	/* Operations that wait until a region of the card is free. */
 	struct list short_of_regions;
 	unsigned int regions; /* that operations have registered for their time */
