@@ -9,6 +9,7 @@ import time
 
 import pytest
 from dibber_cli import fabric, paths, profile
+from dibber_cli.bench import mpi as mpi_bench
 from dibber_cli.simulator import Pair
 
 PRELOAD = ["--preload", str(paths.FIRMWARE)]
@@ -130,6 +131,37 @@ def test_an_mpi_program_gets_right_bytes_by_messages_collectives_and_windows(mpi
     done = mpirun(2, mpi, 65536, 1)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "all is well\n"
+
+
+def test_derived_types_of_puts_and_gets_are_strided_commands_with_the_right_bytes(
+    tmp_path, seed, monkeypatch
+):
+    program = build(tmp_path, "types", "mpicc")
+    monkeypatch.setenv("FI_DIBBER_COALESCE", "0")
+    taken = {}
+    for options, count in ((["--strided"], 60), ([], 1)):
+        done = mpirun(2, *options, program, seed, count)
+        assert done.returncode == 0, done.stdout + done.stderr
+        taken[bool(options)] = int(done.stdout)
+    # 4,096 elements by one command, and by a put each.
+    assert taken[True] < taken[False] / 4, taken
+
+
+def test_the_benchmarks_of_mpi_print_plausible_values_and_no_wrong_byte(seed):
+    tests = ["restricted=8,65536", "postal=4096", "barrier", "reduce=64", "alltoall=4096"]
+    tests += ["aapc=4096", "simple=4096", "cumulative=4096", "random=64", "put=1,4"]
+    done = mpirun(2, mpi_bench.PROGRAM, seed, *tests, "b_eff=8192,1,1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    values, compared, wrong = mpi_bench.parse(done.stdout)
+    assert compared > 500_000 and wrong == 0
+    found = {(series, x): value for series, x, value in values}
+    chosen = profile.load("gen2x4")
+    for (series, x), value in found.items():
+        name = f"{series}-2" if series in ("reduce", "alltoall") else series
+        most, _ = mpi_bench.limit(chosen, "put-engine" if series == "put" else name, x, 2)
+        times = series in mpi_bench.TIMES
+        assert value > most if times else 0 < value < most, (series, x, value, most)
+    assert found["put", 4] > 0.8 * found["put", 1], "the provider joins what the engine takes apart"
 
 
 def test_four_ranks_behind_a_switch_get_right_bytes(mpi):

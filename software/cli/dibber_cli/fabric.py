@@ -19,6 +19,7 @@ from dibber_cli.simulator import Network
 
 PROVIDER = paths.BUILD / "ofi" / "libdibber-fi.so"
 WTIME = paths.BUILD / "ofi" / "libdibber-wtime.so"
+PMPI = paths.BUILD / "ofi" / "libdibber-pmpi.so"
 MOST_RANKS = topology.SHAPES["star"][2][1]  # a card serves one process
 ROUTES = "routes"  # file in the simulator's folder
 ATTEMPTS = 2  # scouts to a place that does not answer
@@ -135,9 +136,12 @@ def run(arguments):
         return _run(arguments.program, network.uris)
 
 
-def mpirun_command(ranks, program):
-    """Open MPI's launcher with its words. The ranks of a simulator may be more than the cores."""
-    return ["mpirun", "-n", str(ranks), "--oversubscribe", "-x", f"LD_PRELOAD={WTIME}", *program]
+def mpirun_command(ranks, program, libraries=()):
+    """Open MPI's launcher with its words. The ranks of a simulator may be more than the cores.
+    `libraries` are loaded ahead of MPI.
+    """
+    preload = ":".join(str(library) for library in (WTIME, *libraries))
+    return ["mpirun", "-n", str(ranks), "--oversubscribe", "-x", f"LD_PRELOAD={preload}", *program]
 
 
 def mpirun_environment():
@@ -152,9 +156,12 @@ def mpirun(arguments):
         raise CommandError("there is no mpirun", "install openmpi-bin")
     if not arguments.program:
         raise CommandError("no program given", code=2)
+    if arguments.strided and not PMPI.exists():
+        raise CommandError(f"{PMPI} is not built", "install libopenmpi-dev, run 'make ofi'")
     shape = shape_for(arguments.ranks, arguments.topology)
     with cards(arguments.profile, shape, arguments.seed, arguments.at) as network:
-        command = mpirun_command(arguments.ranks, arguments.program)
+        libraries = [PMPI] if arguments.strided else []
+        command = mpirun_command(arguments.ranks, arguments.program, libraries)
         return _run(command, network.uris, mpirun_environment())
 
 
@@ -189,6 +196,12 @@ def add_to(sub, command, add_profile):
         default=2,
         metavar="N",
         help=f"ranks, at most {MOST_RANKS} (default 2)",
+    )
+    p.add_argument(
+        "--strided",
+        action="store_true",
+        help="let MPI_Put, MPI_Get and MPI_Rput with derived types be strided commands of the card "
+        "(libdibber-pmpi.so)",
     )
     add_profile(p)
     _add_rest(p)

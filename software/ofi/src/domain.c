@@ -9,6 +9,7 @@
 #include "coalesce.h"
 #include "command.h"
 #include "counter.h"
+#include "direct.h"
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
@@ -96,6 +97,7 @@ void dfi_domain_stop(struct domain *domain)
 {
 	/* The handle stays until the domain is closed: the clock is held through it. Regions of the
 	 * program stay too. So the peers' keys are withdrawn, and no command is sent any more. */
+	dfi_direct_end(domain);
 	dfi_coalesce_flush(domain);
 	while (domain->under_way && dfi_commands_poll(domain) >= 0 &&
 	       dib_wait(domain->endpoint, 100000000u) > 0)

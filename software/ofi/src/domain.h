@@ -57,6 +57,8 @@ struct domain {
 	struct list known_keys;		/* of peers, where the program chooses them */
 	uint64_t next_empty_key;
 
+	unsigned int direct; /* transfers of direct.h that are under way */
+
 	struct endpoint *ep; /* the one fid_ep, or NULL */
 
 	/* Progress that finds nothing waits for the card, longer each time. */

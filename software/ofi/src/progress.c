@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "coalesce.h"
+#include "direct.h"
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
@@ -138,6 +139,7 @@ int dfi_progress(struct domain *domain, bool may_wait)
 	wait_ns = longest_wait(domain);
 	if (domain->patience_ns < wait_ns)
 		wait_ns = domain->patience_ns;
+	dfi_direct_progress(domain);
 	domain->in_progress = true;
 	if (dfi_coalesce_progress(domain))
 		may_wait = false;
