@@ -128,7 +128,8 @@ driver: install $(if $(KERNEL),,qemu)
 
 # Results ------------------------------------------------------------------------------------------
 
-bench: build reference
+# A star of 8 ranks needs a switch of 8 ports.
+bench: build reference $(if $(filter mpi all,$(BENCH)),ofi switches)
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 
 test: lint test-quick test-system

@@ -52,7 +52,7 @@ NUMBERS = {
     "--transfer": (("timeline", "run.json"), 0, 1 << 31, "w"),
     "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
     "--endpoint": (("reg", "read", "sim:/nowhere", "PROGRAM"), 0, 255, "w"),
-    "--ranks": (("mpirun", HERE, "program"), 1, 1024, "w"),
+    "--ranks": (("mpirun", HERE, "program"), 1, 16, "w"),
 }
 
 

@@ -6,8 +6,10 @@
 
 #include "atomic.h"
 #include "av.h"
+#include "coalesce.h"
 #include "command.h"
 #include "counter.h"
+#include "direct.h"
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
@@ -77,6 +79,8 @@ static int begin(struct domain *domain)
 		dfi_card_add(domain->endpoint);
 		rc = get_memory(domain);
 	}
+	if (!rc && dfi_coalesce_begin(domain))
+		rc = DIB_ERR_NO_MEMORY;
 	if (!rc) {
 		dfi_peers_init(domain);
 		return 0;
@@ -93,6 +97,8 @@ void dfi_domain_stop(struct domain *domain)
 {
 	/* The handle stays until the domain is closed: the clock is held through it. Regions of the
 	 * program stay too. So the peers' keys are withdrawn, and no command is sent any more. */
+	dfi_direct_end(domain);
+	dfi_coalesce_flush(domain);
 	while (domain->under_way && dfi_commands_poll(domain) >= 0 &&
 	       dib_wait(domain->endpoint, 100000000u) > 0)
 		;
@@ -109,6 +115,7 @@ static int domain_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	dfi_progress_end(domain);
+	dfi_coalesce_end(domain);
 	give_memory_back(domain);
 	dfi_card_remove(domain->endpoint);
 	dib_endpoint_close(domain->endpoint);

@@ -17,6 +17,7 @@
 #include "peer.h"
 #include "provider.h"
 
+struct coalescer;
 struct command;
 struct endpoint;
 
@@ -43,6 +44,7 @@ struct domain {
 	/* Commands: those on the card are counted, others wait for a slot or a buffer. */
 	unsigned int under_way;
 	struct list on_card, waiting;
+	struct coalescer *coalescer; /* NULL: switched off */
 	/* Operations that wait until a region of the card is free. */
 	struct list short_of_regions;
 	unsigned int regions; /* that operations have registered for their time */
@@ -54,6 +56,8 @@ struct domain {
 	struct list regions_of_program; /* struct region */
 	struct list known_keys;		/* of peers, where the program chooses them */
 	uint64_t next_empty_key;
+
+	unsigned int direct; /* transfers of direct.h that are under way */
 
 	struct endpoint *ep; /* the one fid_ep, or NULL */
 

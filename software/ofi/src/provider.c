@@ -113,5 +113,12 @@ FI_EXT_INI
 		&dfi_provider, "firmware", FI_PARAM_STRING,
 		"control program for a card on which none runs. Such a card gets its place in "
 		"the list of cards as its node number");
+	fi_param_define(&dfi_provider, "coalesce", FI_PARAM_BOOL,
+			"whether short writes or reads at a constant distance become one strided "
+			"command (default: yes)");
+	fi_param_define(
+		&dfi_provider, "routes", FI_PARAM_STRING,
+		"file of routes between switches, lines of FROM TO PLACE ROUTE: two nodes, a place "
+		"in the card's table, the route in hexadecimal digits (default: the card looks)");
 	return &dfi_provider;
 }

@@ -17,6 +17,7 @@ TESTS = {
     "patterns": "What applications send, by the geometry of DDTBench: direct, packed, contiguous.",
     "link": "Round trip, rate, STOP/GO and payload's share by cable length; bit errors found, and "
     "the rate with them.",
+    "mpi": "MPI programs: ping-pong, collectives, dense patterns, b_eff, puts of vector types.",
     "soak": "Random transfers of all kinds over a bad cable that is sometimes unplugged, every "
     "byte compared.",
 }
