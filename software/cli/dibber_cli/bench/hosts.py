@@ -94,6 +94,10 @@ def check(arguments):
         raise UsageError("--port and --token belong to --server and --client")
 
 
+# The values of add_to() for a benchmark that has its own simulated cards.
+NONE = {"uris": [], "server": False, "client": None, "port": None, "token": None}
+
+
 def add_to(p):
     """Add URIs and options for cards that are there already to a benchmark's command line."""
     p.add_argument(
