@@ -111,6 +111,7 @@ CALLS = {
     "dib_network_routes": lambda lib, m: lib.dib_network_routes(
         m.network, 1, (ctypes.c_uint32 * C.ROUTES)()
     ),
+    "dib_network_circle": lambda lib, m: lib.dib_network_circle(m.network, None, 0, None),
     "dib_route_set": lambda lib, m: lib.dib_route_set(m.card, 2, 0, 0, 1),
     "dib_routes_get": lambda lib, m: lib.dib_routes_get(m.card, 2, binding.Routes()),
     "dib_flash_info": lambda lib, m: lib.dib_flash_info(m.card, binding.FlashInfo()),

@@ -32,6 +32,14 @@ class Switch(ctypes.Structure):
     ]
 
 
+class Way(ctypes.Structure):
+    _fields_ = [
+        ("source", ctypes.c_uint16),
+        ("target", ctypes.c_uint16),
+        ("route", ctypes.c_uint32),
+    ]
+
+
 class Network(ctypes.Structure):
     _fields_ = [
         ("own", ctypes.c_uint16),
@@ -71,6 +79,7 @@ def mapper():
             str(ROOT / "tests" / "software" / "mapper_fabric.c"),
             str(source / "src" / "mapper.c"),
             str(source / "src" / "updown.c"),
+            str(source / "src" / "deadlock.c"),
             str(source / "src" / "error.c"),
         ],
         check=True,
@@ -209,6 +218,8 @@ def check(fabric):
                 for held, wanted in zip(left, left[1:]):
                     waits.setdefault(held, set()).add(wanted)
     assert_no_circle(waits)
+    for node in fabric.hosts:
+        assert circle(fabric.library, fabric.map(node)) == (0, [])
     return routed
 
 
@@ -254,6 +265,55 @@ def test_a_square_of_switches_has_a_route_that_is_not_taken(mapper):
     cables = [(4 * n + 1, 4 * ((n + 1) % 4)) for n in range(4)]
     fabric = Fabric(mapper, sizes, {n: 4 * n + 2 for n in range(4)}, cables)
     assert check(fabric) >= 12
+
+
+def ring(library, switches=4):
+    """Switches in a circle: port 1 leads to port 0 of the next one, and a host is at port 2."""
+    cables = [(4 * n + 1, 4 * ((n + 1) % switches)) for n in range(switches)]
+    return Fabric(library, [4] * switches, {n: 4 * n + 2 for n in range(switches)}, cables)
+
+
+def circle(library, network, ways=None):
+    """What dib_network_circle() returns, and the outputs in the circle."""
+    outputs = (Peer * (SWITCHES * PORTS))()
+    array = None if ways is None else (Way * len(ways))(*[Way(*way) for way in ways])
+    count = library.dib_network_circle(ctypes.byref(network), array, len(ways or ()), outputs)
+    return count, [(output.number, output.port) for output in outputs[: max(0, count)]]
+
+
+def test_routes_round_a_ring_are_found_to_wait_for_one_another(mapper):
+    """Each host sends to the one after the next, all in one direction."""
+    network = ring(mapper).map(0)
+    # Turns are relative, so the map may number ports by a rule of its own.
+    onwards = [(n, (n + 2) % 4, 3 | 3 << 4 | 1 << 8 | 2 << 12) for n in range(4)]
+    found, outputs = circle(mapper, network, onwards)
+    assert found == 4 and len({number for number, _ in outputs}) == 4
+    for number, port in outputs:
+        assert network.sw[number].peer[port].kind == SWITCH
+    # Without one of the four there is no circle.
+    assert circle(mapper, network, onwards[1:]) == (0, [])
+    assert circle(mapper, network) == (0, [])
+
+
+def test_a_way_that_leads_elsewhere_is_refused(mapper):
+    network = ring(mapper).map(0)
+    for wrong in ((0, 2, 1 | 3 << 4), (0, 3, 3 | 3 << 4 | 1 << 8 | 2 << 12), (9, 0, 0)):
+        assert circle(mapper, network, [wrong])[0] == -1
+
+
+def test_flows_are_spread_over_parallel_links(mapper):
+    """Four hosts at each of two switches that two cables join: each cable has half of the flows."""
+    hosts = {n: n for n in range(4)} | {n: 8 + n - 4 for n in range(4, 8)}
+    fabric = Fabric(mapper, [8, 8], hosts, [(4, 12), (5, 13)])
+    used = {}
+    for source in range(8):
+        network = fabric.map(source)
+        for target in range(8):
+            for route in fabric.routes(network, target)[:1]:
+                for port in fabric.walk(source, route)[1]:
+                    if port in (4, 5, 12, 13):
+                        used[port] = used.get(port, 0) + 1
+    assert used == dict.fromkeys((4, 5, 12, 13), 8)
 
 
 def test_alternatives_share_as_few_links_as_can_be(mapper):

@@ -10,7 +10,7 @@ from dibber.interface.description import MCP_STATE, C
 from libdibber.binding import PEERS
 
 from dibber_cli import numbers, output, profile
-from dibber_cli.errors import UsageError
+from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Network, without_folders
@@ -64,9 +64,15 @@ def plain(network):
 
 
 def survey(card, attempts, enter):
-    """The map of a card's network as plain data. `enter`: give the control program the routes."""
+    """The map of a card's network as plain data. `enter`: give the control program the routes.
+
+    Raises CommandError if the routes of all hosts of the map could deadlock as a whole.
+    """
     network = card.map(attempts)
     found = plain(network)
+    if circle := libdibber.circle_of(network):
+        outputs = ", ".join(f"switch {switch} port {port}" for switch, port in circle)
+        raise CommandError(f"the routes of this map can deadlock, none is entered: {outputs}")
     if enter:
         for node in found["hosts"]:
             ways = libdibber.routes_to(network, node)

@@ -271,6 +271,12 @@ class Network(ctypes.Structure):
     ]
 
 
+class Way(ctypes.Structure):
+    """A route between two nodes of a map."""
+
+    _fields_ = [("source", c_uint16), ("target", c_uint16), ("route", c_uint32)]
+
+
 class Routes(ctypes.Structure):
     """route, valid (a bit for each of them), current, heard (card's clock, low word), changes."""
 
@@ -325,6 +331,7 @@ STRUCTURES = {
     "dib_neighbour": Peer,
     "dib_switch": Switch,
     "dib_network": Network,
+    "dib_way": Way,
     "dib_routes": Routes,
     "dib_mailbox_options": MailboxOptions,
     "dib_mailbox_address": MailboxAddress,
@@ -393,6 +400,7 @@ _SIGNATURES = {
     "dib_scout": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint)]),
     "dib_network_map": (c_int, [c_void_p, c_uint, POINTER(Network)]),
     "dib_network_routes": (c_int, [POINTER(Network), c_uint, POINTER(c_uint32)]),
+    "dib_network_circle": (c_int, [POINTER(Network), POINTER(Way), c_uint, POINTER(Peer)]),
     "dib_route_set": (c_int, [c_void_p, c_uint, c_uint, c_uint32, c_int]),
     "dib_routes_get": (c_int, [c_void_p, c_uint, POINTER(Routes)]),
     "dib_flash_info": (c_int, [c_void_p, POINTER(FlashInfo)]),

@@ -943,6 +943,7 @@ int dib_event_fd(struct dib_endpoint *endpoint);
 #define DIB_NETWORK_SWITCHES 16u /* that a map holds */
 #define DIB_NETWORK_PORTS    16u /* of a switch at most */
 #define DIB_NETWORK_ROUTES   DIBBER_ROUTES
+#define DIB_NETWORK_CHANNELS (DIB_NETWORK_SWITCHES * DIB_NETWORK_PORTS)
 
 enum dib_neighbour_kind {
 	DIB_PEER_NONE,
@@ -976,6 +977,13 @@ struct dib_network {
 	uint32_t scouts;	     /* sent to make the map */
 	uint32_t switches;
 	struct dib_switch sw[DIB_NETWORK_SWITCHES];
+};
+
+/* A route between two nodes of a map. */
+struct dib_way {
+	uint16_t source;
+	uint16_t target;
+	uint32_t route;
 };
 
 /* The ways to a node that the control program knows. */
@@ -1022,7 +1030,8 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
  * @network: as dib_network_map() gave it
  * @node:    the target
  * @routes:  filled in, the best one first: up/down routing over the shortest paths with the fewest
- *           common links
+ *           common links. Of several shortest paths, the first one depends on the target, so that
+ *           flows are spread over parallel links
  *
  * Returns how many there are, 0 for a node that is not in the map, in conflict, or this card
  * itself. Needs no card. Any thread.
@@ -1031,6 +1040,22 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
  */
 int dib_network_routes(const struct dib_network *network, unsigned int node,
 		       uint32_t routes[DIB_NETWORK_ROUTES]);
+
+/**
+ * dib_network_circle() - find out whether routes can deadlock as a whole.
+ * @network: as dib_network_map() gave it
+ * @ways:    the routes; NULL: all that dib_network_routes() gives to all nodes of the map
+ * @count:   how many ways there are
+ * @circle:  if there is a circle, outputs of switches that can wait for one another: `number` is
+ *           the switch and `port` its output. The last one waits for the first one. May be NULL
+ *
+ * Returns the number of outputs in the circle; 0 if these routes cannot deadlock: there is no
+ * circle in the channel dependency graph (Dally and Seitz, 1987). Needs no card. Any thread.
+ *
+ * Errors: ARGUMENT (no map, or a way that does not lead to its target in this map).
+ */
+int dib_network_circle(const struct dib_network *network, const struct dib_way *ways,
+		       unsigned int count, struct dib_neighbour circle[DIB_NETWORK_CHANNELS]);
 
 /**
  * dib_route_set() - enter a way to a node in the control program's table, or remove it.
