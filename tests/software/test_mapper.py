@@ -27,7 +27,8 @@ class Switch(ctypes.Structure):
     _fields_ = [
         ("ports", ctypes.c_uint8),
         ("level", ctypes.c_uint8),
-        ("reserved", ctypes.c_uint8 * 2),
+        ("tells", ctypes.c_uint8),
+        ("first", ctypes.c_uint8),
         ("peer", Peer * PORTS),
     ]
 
@@ -154,11 +155,11 @@ class Fabric:
         return end, [port for port in left if port >= 0]
 
 
-def random_fabric(library, random, loss=0):
-    """Up to 4 switches and 16 hosts, connected, with some more cables than a tree; loops and
+def random_fabric(library, random, loss=0, most=4):
+    """Up to `most` 4 switches and 16 hosts, connected, with some more cables than a tree; loops and
     parallel ones too.
     """
-    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, 5))]
+    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, most + 1))]
     first = [sum(sizes[:n]) for n in range(len(sizes))]
     free = [list(range(f, f + s)) for f, s in zip(first, sizes)]
     for ports in free:
@@ -190,17 +191,24 @@ def plain(network):
     ]
 
 
-def check(fabric):
+def check(fabric, telling=0):
     """All hosts have the same complete map, every route arrives, and no circle of cables waits for
     itself.
+
+    telling : a bit for each switch that answers scouts
     """
     maps, waits, routed = {}, {}, 0
+    fabric.library.fabric_tell(telling)
+    silent = telling != (1 << len(fabric.sizes)) - 1
     for node in fabric.hosts:
         nodes, switches = fabric.reachable(node)
         network = fabric.map(node)
         assert network.hosts == sum(1 << n for n in nodes) and network.conflicts == 0
-        # From a switch at the end of a chain of four, a fifth cannot be found.
-        assert not network.truncated or fabric.farthest(node) == 3
+        # From a switch at the end of a chain of four, a fifth cannot be found without its answer.
+        assert not network.truncated or (silent and fabric.farthest(node) >= 3)
+        assert sum(sw.tells for sw in network.sw[: network.switches]) == sum(
+            telling >> n & 1 for n in switches
+        )
         assert network.switches == len(switches)
         maps.setdefault(min(nodes), plain(network))
         assert plain(network) == maps[min(nodes)]
@@ -252,6 +260,47 @@ def test_random_networks_are_mapped_and_routed_and_again_when_links_are_removed(
                 removed += 1
                 routed += check(fabric)
     assert routed > 5000 and removed > 30
+
+
+def test_switches_that_answer_make_the_same_map_with_few_scouts(mapper, seed):
+    """None, all or some of the switches answer; where some do, the others are found by probing."""
+    random, scouts = Random(seed), {}
+    for number in range(40):
+        fabric = random_fabric(mapper, random)
+        every = (1 << len(fabric.sizes)) - 1
+        for name, telling in (("none", 0), ("all", every), ("some", random.getrandbits(4) & every)):
+            check(fabric, telling)
+            scouts.setdefault(name, []).append(sum(fabric.map(n).scouts for n in fabric.hosts))
+            mapper.fabric_tell(telling)
+        mapper.fabric_tell(every)
+        for node in fabric.hosts:
+            network = fabric.map(node)
+            ports = sum(fabric.sizes[n] for n in fabric.reachable(node)[1])
+            # Two for each port behind a switch's first one, three more for each end of a cable.
+            assert network.scouts <= 2 * ports + 3 * (1 + 2 * len(fabric.cables)) + 1
+    assert sum(scouts["all"]) < 0.8 * sum(scouts["none"])
+
+
+def test_a_chain_of_seven_switches_that_answer_is_mapped_and_routed(mapper):
+    cables = [(4 * n + 1, 4 * (n + 1)) for n in range(6)]
+    fabric = Fabric(mapper, [4] * 7, {0: 2, 1: 4 * 6 + 2}, cables)
+    mapper.fabric_tell(0)
+    assert fabric.map(0).truncated
+    mapper.fabric_tell(0x7F)
+    for node in (0, 1):
+        network = fabric.map(node)
+        assert (network.switches, network.truncated, network.hosts) == (7, 0, 0b11)
+        [route] = fabric.routes(network, 1 - node)
+        assert fabric.walk(node, route)[0] == fabric.hosts[1 - node]
+        assert [sw.first for sw in network.sw[:7]] == [2, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_switch_whose_answers_are_lost_is_asked_again(mapper):
+    fabric = Fabric(mapper, [8, 8], {0: 0, 1: 15, 4: 10}, [(3, 9), (5, 12)], loss=5)
+    mapper.fabric_tell(0b11)
+    network = fabric.map(0, attempts=4)
+    assert network.hosts == 0b10011 and network.switches == 2
+    assert all(sw.tells for sw in network.sw[:2])
 
 
 def test_a_check_that_finds_no_circle_would_find_one():

@@ -251,7 +251,8 @@ class Switch(ctypes.Structure):
     _fields_ = [
         ("ports", c_uint8),
         ("level", c_uint8),
-        ("reserved", c_uint8 * 2),
+        ("tells", c_uint8),
+        ("first", c_uint8),
         ("peer", Peer * 16),
     ]
 
@@ -398,6 +399,7 @@ _SIGNATURES = {
     "dib_poll_events": (c_int, [c_void_p, POINTER(Event), c_int]),
     "dib_wait": (c_int, [c_void_p, c_uint64]),
     "dib_scout": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint)]),
+    "dib_switch_ask": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint32)]),
     "dib_network_map": (c_int, [c_void_p, c_uint, POINTER(Network)]),
     "dib_network_routes": (c_int, [POINTER(Network), c_uint, POINTER(c_uint32)]),
     "dib_network_circle": (c_int, [POINTER(Network), POINTER(Way), c_uint, POINTER(Peer)]),

@@ -258,6 +258,20 @@ class Card(Handle):
         )
         return node.value
 
+    def ask_switch(
+        self, route: SupportsIndex = 0, back: SupportsIndex = 0, question: SupportsIndex = 0
+    ) -> int:
+        """A word of the switch at the end of a route; `question` as for dib_switch_ask()."""
+        word = ctypes.c_uint32()
+        self._ask(
+            library().dib_switch_ask,
+            whole("route", route),
+            whole("back", back),
+            whole("question", question),
+            word,
+        )
+        return word.value
+
     def map(self, attempts: SupportsIndex = 1) -> Network:
         """Hosts and switches that the card can reach, as a libdibber.binding.Network."""
         network = Network()

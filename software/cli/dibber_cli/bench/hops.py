@@ -18,7 +18,7 @@ from dibber_cli.map import survey
 
 NAME = "hops"
 
-SWITCHES = (0, 1, 2, 3, 4)  # between the cards
+SWITCHES = (0, 1, 2, 3, 4, 5, 6)  # between the cards
 ROUNDS = 300  # of a ping-pong; the looks of the programs settle in the first hundred
 STRIDE = 8  # elements, of series "strided"
 THROUGH = (0, 3)  # switches of the series over strides

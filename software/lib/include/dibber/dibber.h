@@ -961,7 +961,8 @@ struct dib_neighbour {
 struct dib_switch {
 	uint8_t ports; /* 4, 8 or 16 */
 	uint8_t level; /* links from switch 0 */
-	uint8_t reserved[2];
+	uint8_t tells; /* 1: it answers dib_switch_ask() */
+	uint8_t first; /* if it tells: port 0 of the map by the switch's own count */
 	struct dib_neighbour peer[DIB_NETWORK_PORTS];
 };
 
@@ -1011,13 +1012,32 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 	      unsigned int *node);
 
 /**
+ * dib_switch_ask() - read a word of a switch's register bank, or write it first.
+ * @route:    the way to the switch; 0 for the other end of the cable. It does not pass the switch
+ * @back:     the way from the switch to here
+ * @question: the word, as constant DIBBER_SWITCH_ASK_WORD says: offset in bank `switch` / 4. With
+ *            DIBBER_SWITCH_ASK_WRITE, bits 31:16 are written before the word is read
+ * @word:     filled in
+ *
+ * A scout asks, so it may be lost: ask again. If the answer to a write is lost, the word may have
+ * been written. Any thread.
+ *
+ * Errors: NO_FIRMWARE, ARGUMENT (of the route, way back or question), NOT_FOUND (no answer within
+ * 20 µs, or the route ends at a node), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, CLOSED,
+ * FORKED.
+ */
+int dib_switch_ask(struct dib_card *card, uint32_t route, uint32_t back, uint32_t question,
+		   uint32_t *word);
+
+/**
  * dib_network_map() - find out which hosts and switches a card can reach.
  * @attempts: scouts that are sent where no node answers, 1 … 16; more than 1 where the cable has
  *            errors
  * @network:  filled in
  *
- * The call sends scouts only, some microseconds each. A direct cable takes one scout, a network of
- * four switches of 16 ports about two thousand. Transfers go on meanwhile. Any thread.
+ * The call sends scouts only, some microseconds each. A direct cable takes one scout. A switch that
+ * answers takes four, and one for each port. A network of four switches of 16 ports that do not
+ * answer takes about two thousand. Transfers go on meanwhile. Any thread.
  *
  * Errors: NO_FIRMWARE, ARGUMENT (attempts), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM,
  * CLOSED, FORKED.
