@@ -38,6 +38,7 @@ from dibber.endpoint.slots import Slots
 from dibber.endpoint.turns import CommandTurns
 from dibber.fastpath.contexts import Contexts
 from dibber.fastpath.fast_commands import FastCommands
+from dibber.fabric.switch.switch import Switch
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
@@ -51,6 +52,7 @@ from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter
 
 CLOCK_HZ = 125e6  # what the identity block shows
+SWITCH_PORTS = 4
 
 # Blocks -------------------------------------------------------------------------------------------
 
@@ -89,6 +91,7 @@ BLOCKS = {
     "identity": identity,
     "flash": lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
     "processor": Processor,
+    "switch": lambda platform, dw: Switch(SWITCH_PORTS, CLOCK_HZ),
     "bridge": lambda platform, dw: RootComplex(dw, 64 * 1024),
 }
 

@@ -42,6 +42,7 @@ NUMBERS = {
     "--seed": (("map",), 0, (1 << 64) - 1, "w"),
     "--participants": (("sim", "start"), 0, C.NODES * C.ENDPOINTS, "w"),
     "--attempts": (("map",), 1, 16, "w"),
+    "--switch": (("switch", "status"), 0, 15, "w"),
     "--megabytes": (("link", "test"), 1, 1_000_000, "w"),
     "--count": (("monitor", "sim:/nowhere"), 0, 1 << 31, "w"),
     "--milliseconds": (("link", "prbs"), 0.001, 3.6e6, "r"),

@@ -481,8 +481,8 @@ ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot 
 
 ROUTE_COMMAND = struct("route_command", 128,
     "SCOUT and ROUTE_SET, in a slot of endpoint 0. The completion of a scout has in `node` the "
-    "node that answered, and in `key` 1 if the scout itself came back. Without an answer its "
-    "status is TIMEOUT",
+    "node that answered, and in `key` 1 if the scout itself came back, or 2 if a switch answered. "
+    "Then `length` is the switch's word. Without an answer its status is TIMEOUT",
     Member("opcode",   "u8",  "enum opcode"),
     Member("flags",    "u8",  "0 or SOLICIT"),
     Member("place",    "u8",
@@ -494,7 +494,10 @@ ROUTE_COMMAND = struct("route_command", 128,
     Member("cookie",   "u32", "returned in the completion"),
     Member("route",    "u32", "the route; format at constant ROUTE_HOPS"),
     Member("back",     "u32", "SCOUT: the route of the answer"),
-    Member("reserved1","u32", "0", count=26),
+    Member("question", "u32",
+        "SCOUT: for a switch at the end of the route: bits SWITCH_ASK_WORD and SWITCH_ASK_WRITE, "
+        "and what is written in 31:16; 0 asks for its MAGIC"),
+    Member("reserved1","u32", "0", count=25),
 )
 
 QUEUE_ENTRY = struct("queue_entry", 32, "a completion or an event in host memory",

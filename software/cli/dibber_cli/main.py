@@ -34,6 +34,9 @@ from dibber_cli import (
 from dibber_cli import (
     map as network,
 )
+from dibber_cli import (
+    switch as switches,
+)
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.flash.commands import add_to as add_flash
@@ -131,6 +134,7 @@ def parser():
     add_flash(sub, command)
     add_selftest(sub, command, add_profile)
     network.add_to(sub, command, add_profile)
+    switches.add_to(sub, group, command, add_profile)
 
     fw = group(sub, "fw", "Control programs.")
     p = command(

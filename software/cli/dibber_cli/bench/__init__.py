@@ -21,3 +21,15 @@ TESTS = {
     "soak": "Random transfers of all kinds over a bad cable that is sometimes unplugged, every "
     "byte compared.",
 }
+
+# Benchmarks of simulated networks of switches, which 'bench all' leaves out: they need the switches
+# of 'make switches', and minutes.
+NETWORK_TESTS = {
+    "hops": "Latency and rate by the number of switches between two cards, and strided deposits "
+    "through three switches.",
+    "pattern": "All cards of a network put at once: shift, random permutation, hot spot, all to "
+    "all; rate, fairness, bound by cut and link.",
+}
+
+# Module of a benchmark that is not the one of its name.
+MODULES = {"pattern": "traffic"}

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from dibber_cli import numbers, output, profile
-from dibber_cli.bench import TESTS, compare, hosts, results
+from dibber_cli.bench import NETWORK_TESTS, TESTS, compare, hosts, results
 from dibber_cli.errors import CommandError, UsageError
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def add_to(sub, group, command, add_profile):
         "Measure, with the bound beside each value; report and compare results.",
         "TEST",
     )
-    for name, text in TESTS.items():
+    for name, text in {**TESTS, **NETWORK_TESTS}.items():
         p = command(
             bench,
             name,
@@ -339,7 +339,10 @@ def add_to(sub, group, command, add_profile):
         )
         p.add_argument("--both", action="store_true", help="let both cards send, at the same time")
         _add_out(p)
-        hosts.add_to(p)
+        if name in TESTS:
+            hosts.add_to(p)
+        else:
+            p.set_defaults(**hosts.NONE)
 
     p = command(
         bench,

@@ -105,6 +105,17 @@ def check_timeline(arguments, test):
         raise UsageError(f"bench {test.NAME} starts several simulators: it has no --timeline")
 
 
+# The values of add_to() for a benchmark that has its own simulated cards.
+NONE = {
+    "uris": [],
+    "timeline": None,
+    "server": False,
+    "client": None,
+    "port": None,
+    "token": None,
+}
+
+
 def add_to(p):
     """Add URIs and options for cards that are there already to a benchmark's command line."""
     p.add_argument(

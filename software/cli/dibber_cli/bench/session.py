@@ -12,7 +12,7 @@ from dibber_cli.bench import cpu, program, remote, stages
 from dibber_cli.bench.bound import bound
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, advice_on
-from dibber_cli.simulator import Pair
+from dibber_cli.simulator import Network, Pair
 
 # The library's first bus address. The bound only needs to know whether it is below 4 GiB.
 BUS_ADDRESS = 0x1000_0000
@@ -120,7 +120,9 @@ class Workers:
             pipe.close()
 
 
-def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards=None):
+def measure(
+    profile, seed, points, progress=None, options=(), kind=Worker, cards=None, topology=None
+):
     """Run `points` on a pair of simulated cards, or on `cards` (hosts.Cards). Returns (results,
     versions, simulator's statistics file as text).
 
@@ -128,7 +130,8 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards
     had the commands, bytes_wrong and guards (guard bytes compared) where it received; busy, one of
     each card: stages.between().
 
-    kind : class of the programs that do the points
+    kind     : class of the programs that do the points
+    topology : of two simulated cards, in place of a pair
 
     If a point fails, the error's `measured` has the times of the points before it: a list of
     dictionaries with series, x, and elapsed_ps of both cards.
@@ -136,7 +139,12 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards
     check()
     results = []
     try:
-        stats, versions = _measure(profile, seed, points, progress, options, kind, results, cards)
+        cards = cards or (
+            Network(profile, topology, seed=seed, options=options)
+            if topology
+            else Pair(profile, seed=seed, options=options)
+        )
+        stats, versions = _measure(profile, seed, points, progress, kind, results, cards)
     except (CommandError, KeyboardInterrupt) as error:
         error.measured = [
             {
@@ -156,12 +164,12 @@ def check():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
 
 
-def _measure(profile, seed, points, progress, options, kind, results, cards):
+def _measure(profile, seed, points, progress, kind, results, cards):
     """measure(); each result is put into the list `results` at once."""
-    with cards or Pair(profile, seed=seed, options=options) as pair:
+    with cards as pair:
         with Workers(pair, kind, seed, points) as workers:
             opened = pair.opened = workers.receive()
-            if cards:
+            if not isinstance(cards, Network):
                 cards.fitted(profile)  # a wrong profile is told before anything is measured
             keys = [answer["keys"] for answer in opened]
             versions = versions_of(
