@@ -84,6 +84,8 @@ class DibberCore(LiteXModule):
                  for each of these
     sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce
                  (mcp/processor.py)
+    host       : a sibling of HostInterface (docs/design/host.md) for the same data_width and
+                 sram_bytes, in place of one on `phy`. Then `phy` is None
 
     Attributes
     ----------
@@ -92,10 +94,10 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES):
+                 sram_bytes=SRAM_BYTES, host=None):
         # The Column -------------------------------------------------------------------------------
 
-        self.host      = host      = HostInterface(
+        self.host      = host      = host or HostInterface(
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS))
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
@@ -108,7 +110,7 @@ class DibberCore(LiteXModule):
         self.endpoints = ends      = Endpoints(data_width, endpoints, reach.address, readers=7, writers=3, favourite=5, late=(0, 7))
         self.fast      = fast      = FastPath(data_width, endpoints)
         self.counter_sources = [host.counters, ends.counters, deposit.counters, packet.counters, link.counters,
-            fast.counters, self.busy_counters(phy)]
+            fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
@@ -116,7 +118,7 @@ class DibberCore(LiteXModule):
 
         # # #
 
-        self.connect_column(phy, serial)
+        self.connect_column(serial)
         self.connect_host_registers()
         self.connect_slots()
         self.connect_commands()
@@ -129,7 +131,7 @@ class DibberCore(LiteXModule):
 
     # Column ---------------------------------------------------------------------------------------
 
-    def connect_column(self, phy, serial):
+    def connect_column(self, serial):
         """Requests to host memory, packets, and the link's channels."""
         host, deposit, packet, link = self.host, self.deposit, self.packet, self.link
         memory, send, scatter, lander = deposit.memory, deposit.send, deposit.scatter, deposit.lander
@@ -140,12 +142,12 @@ class DibberCore(LiteXModule):
             host.completions.connect(memory.completions),
             memory.writes.connect(host.writes),
             memory.marked.eq(host.marked),
-            memory.id.eq(phy.id),
+            memory.id.eq(host.id),
             send.max_request.eq(host.max_request),
             scatter.max_payload.eq(host.max_payload),
         ]
-        if hasattr(phy, "extended_tags"):
-            self.comb += [extended.eq(phy.extended_tags) for extended in deposit.extended_tags]
+        if host.extended_tags is not None:
+            self.comb += [extended.eq(host.extended_tags) for extended in deposit.extended_tags]
 
         # Deposit and packet: sent, lane BULK, lane EXPRESS.
         self.comb += [
@@ -405,7 +407,7 @@ class DibberCore(LiteXModule):
 
     # Counters -------------------------------------------------------------------------------------
 
-    def busy_counters(self, phy):
+    def busy_counters(self):
         """A pulse for each cycle in which there was something at a boundary."""
         boundaries = {
             "BUSY_REQUEST": self.host.reads,
@@ -413,7 +415,7 @@ class DibberCore(LiteXModule):
             "BUSY_LINK":    self.link.sinks[CHANNEL.BULK],
             "BUSY_SCATTER": self.packet.payload_out,
             "BUSY_WRITE":   self.host.writes,
-            "BUSY_PCIE":    phy.sink,
+            "BUSY_PCIE":    self.host.leaving,
         }
         counters = {name: Signal(name=name.lower()) for name in boundaries}
         self.sync += [counters[name].eq(endpoint.valid) for name, endpoint in boundaries.items()]
