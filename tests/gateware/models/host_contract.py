@@ -29,7 +29,7 @@ from gateware.models.drive import finish
 from migen import Cat, Module, Signal, passive
 from tlps import lines_of, offer
 
-PATIENCE = 150  # cycles that a request may wait while the host takes none
+PATIENCE = 300  # cycles that a request may wait while the host takes none
 
 
 def observed(host, *others):
@@ -479,8 +479,9 @@ class HostContract:
             yield from finish(lambda: len(bench.marks) == 11, 500)
             yield from bench.pause(50)
             dropped = bench.counts["REQUESTS_DROPPED"]
-            assert dropped >= 61
-            # A new program, and a host that takes requests: nothing of the old ones is left over.
+            # All but the first write, which may have left before the host was seen to stop.
+            assert dropped in (60, 61)
+            # A new program, and a host that takes requests: no dropped request is left over.
             yield from bench.allow()
             yield from bench.pause(300)
             yield bench.host.running.eq(1)
