@@ -15,7 +15,7 @@ from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.interface.register_bank import connect_lines
-from dibber.link.equipment import LinkEquipment, attach_equipment
+from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
 from dibber.mcp.halt import Cutter, HaltInserter
@@ -86,6 +86,8 @@ class DibberCore(LiteXModule):
                  (mcp/processor.py)
     host       : a sibling of HostInterface (docs/design/host.md) for the same data_width and
                  sram_bytes, in place of one on `phy`. Then `phy` is None
+    port       : a sibling of LinkPort (docs/design/port.md) with four channels, in place of one on
+                 `serial`. Then `serial` is None, and there is no equipment
 
     Attributes
     ----------
@@ -94,15 +96,15 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES, host=None):
+                 sram_bytes=SRAM_BYTES, host=None, port=None):
         # The Column -------------------------------------------------------------------------------
 
         self.host      = host      = host or HostInterface(
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS))
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
-        self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
-        self.equipment = LinkEquipment()
+        self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
+        self.equipment = None if port else LinkEquipment()
 
         # Beside It --------------------------------------------------------------------------------
 
@@ -181,7 +183,8 @@ class DibberCore(LiteXModule):
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
-            *attach_equipment(link, self.equipment, serial, self.registers),
+            *(attach_port(link, self.registers) if serial is None else
+              attach_equipment(link, self.equipment, serial, self.registers)),
         ]
 
     # Host Registers and Slots ---------------------------------------------------------------------

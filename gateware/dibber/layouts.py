@@ -431,3 +431,26 @@ def serial_rx_layout():
     flags.
     """
     return EndpointDescription([("data", 32), ("k", 4), ("code_error", 4), ("disparity_error", 4)])
+
+# Ethernet -----------------------------------------------------------------------------------------
+
+def frame_layout():
+    """A frame of a MAC, from the destination address on, without FCS; byte 0 of the wire in bits
+    7:0.
+
+    bytes : on `last`, how many bytes the word has, from its low end; 8 on all other words
+    error : with `last`, received: the FCS is wrong, or the MAC cut the frame off
+    """
+    return EndpointDescription([("data", 64), ("bytes", 4), ("error", 1)])
+
+def unit_layout():
+    """Eight bytes of a frame, moved so that its header is one unit. `whole`: all eight came."""
+    return EndpointDescription([("data", 64), ("whole", 1), ("error", 1)])
+
+def stored_layout():
+    """A unit of a channel's payload. With `half`, only its low 32 bits are the packet's."""
+    return EndpointDescription([("data", 64), ("half", 1), ("bad", 1)])
+
+def fragment_layout():
+    """What a DATA frame carries: enum ethernet_control's bits, and its length in units."""
+    return EndpointDescription([("units", 12), ("half", 1), ("starts", 1), ("ends", 1), ("bad", 1)])

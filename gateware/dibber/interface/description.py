@@ -8,6 +8,7 @@ docs/design explains the layouts. The interface hash covers names and layouts, b
 
 from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
+from dibber.interface.ethernet import ETHERNET_CONSTANTS, ETHERNET_ENUMS, ETHERNET_STRUCTS
 from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SWITCH_DROP
 
 VERSION = (0, 5)
@@ -122,6 +123,7 @@ CONSTANTS = (
 
     ("CLOCK_MESSAGE",        0xd1b0, "vfio-user command number of the simulator's clock extension"),
     *SWITCH_CONSTANTS,
+    *ETHERNET_CONSTANTS,
 )
 
 # Enumerations -------------------------------------------------------------------------------------
@@ -346,6 +348,7 @@ LINK_REASON = enum("link_reason", 4, "why the link is not UP, as far as this end
     ("SILENCE",    "flow words stopped"),
     ("LOOPBACK",   "our own nonce is received"),
     ("TEST",       "a test is on in LINK_CONTROL"),
+    ("NO_HELLO",   "over Ethernet: no STATUS frame of another card is received"),
 )
 
 PRBS = enum("prbs", 3, "pseudo-random bit sequences of ITU-T O.150; bit 0 of a word is sent first",
@@ -383,7 +386,7 @@ CALL = enum("call", 32, "library calls whose CPU time is charged",
 
 ENUMS = (OPCODE, FLAG, STATUS, RIGHT, PACKET, PACKET_FLAG, MESSAGE, LANE, FAST_KIND, ENTRY,
          CHANNEL, MCP_STATE, TRACE, LINK_STATE, LINK_REASON, PRBS, CLOCK_OP, CALL,
-         SWITCH_DROP, SWITCH_COUNTER)
+         SWITCH_DROP, SWITCH_COUNTER, *ETHERNET_ENUMS)
 
 # Structures ---------------------------------------------------------------------------------------
 
@@ -648,7 +651,7 @@ CLOCK_REPLY = struct("clock_reply", 32, "answer to a clock_request",
 
 STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENTRY, PACKET_HEADER,
            FRAME, FIRMWARE_HEADER, TRACE_ENTRY, TRAP, HANDLER, ROUTES, SHARED, CLOCK_REQUEST,
-           CLOCK_REPLY)
+           CLOCK_REPLY, *ETHERNET_STRUCTS)
 
 # Counters -----------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ ADVICE = {
     "SILENCE": "the other end fell silent",
     "LOOPBACK": "this card hears itself: a loopback plug, or a far-end loopback that was left on",
     "TEST": "a test is on: LINK_CONTROL",
+    "NO_HELLO": "no STATUS frame of another card: is there one behind this Ethernet?",
 }
 
 # A build in which PCIe has all transceivers.

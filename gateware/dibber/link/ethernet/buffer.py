@@ -1,0 +1,281 @@
+"""The buffer of a received channel: what a frame brings is in it when the frame proved good."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.layouts import fragment_layout, stored_layout, word_layout
+
+# Commit FIFO --------------------------------------------------------------------------------------
+
+class CommitFIFO(LiteXModule):
+    """A FIFO in block RAM. Its entries come out after they were committed.
+
+    Parameters
+    ----------
+    depth : entries, a power of two
+
+    Attributes
+    ----------
+    sink     : Endpoint(stored_layout), in   `ready`: there is room
+    commit   : Signal(), in    entries before this cycle's one may come out
+    rollback : Signal(), in    those that are not committed are forgotten; `commit` goes first
+    source   : Endpoint(stored_layout), out
+    level    : Signal(), out   committed entries in the memory
+    waits    : Signal(), out   a committed entry is in the memory or at `source`
+
+    Cycles: 2 from commit to source; an entry a cycle.
+    """
+    def __init__(self, depth):
+        assert depth & (depth - 1) == 0
+        bits = log2_int(depth)
+        self.sink     = sink   = stream.Endpoint(stored_layout())
+        self.source   = source = stream.Endpoint(stored_layout())
+        self.commit   = Signal()
+        self.rollback = Signal()
+        self.level    = Signal(bits + 1)
+        self.waits    = Signal()
+
+        # # #
+
+        # Pointers have one bit more than addresses, so a full memory differs from an empty one.
+        written   = Signal(bits + 1)
+        committed = Signal(bits + 1)
+        consumed  = Signal(bits + 1)
+        used      = Signal(bits + 1)
+        reads     = Signal()
+        fields    = [sink.data, sink.half, sink.bad, sink.first, sink.last]
+        outputs   = [source.data, source.half, source.bad, source.first, source.last]
+        storage   = Memory(68, depth, name="storage")
+        write     = storage.get_port(write_capable=True)
+        # The entry at `source` is no longer in the memory, so a new one may be written over it.
+        read      = storage.get_port(has_re=True, mode=READ_FIRST)
+        self.specials += storage, write, read
+        self.comb += [
+            used.eq(written - consumed),
+            sink.ready.eq(~used[bits]),
+            write.adr.eq(written[:bits]),
+            write.dat_w.eq(Cat(*fields)),
+            write.we.eq(sink.valid & sink.ready),
+            self.level.eq(committed - consumed),
+            reads.eq((self.level != 0) & (~source.valid | source.ready)),
+            read.adr.eq(consumed[:bits]),
+            read.re.eq(reads),
+            Cat(*outputs).eq(read.dat_r),
+            self.waits.eq(source.valid | (self.level != 0)),
+        ]
+        self.sync += [
+            If(write.we, written.eq(written + 1)),
+            If(self.commit,
+                committed.eq(written)
+            ).Elif(self.rollback,
+                written.eq(committed)
+            ),
+            If(reads,
+                consumed.eq(consumed + 1),
+                source.valid.eq(1)
+            ).Elif(source.ready,
+                source.valid.eq(0)
+            ),
+        ]
+
+# Channel ------------------------------------------------------------------------------------------
+
+class ChannelReceiver(LiteXModule):
+    """Fragments of one channel become entries of its packets, with no gap inside a packet.
+
+    Each fragment has the position of its first unit in the channel. `expected` is the position
+    behind the last fragment that was taken.
+
+    ==============================  ===============================================================
+    position                        the fragment
+    ==============================  ===============================================================
+    `expected`                      is taken
+    behind it, by less than 2¹⁵     is taken. What lies between is lost, so a begun packet gets no
+                                    more entries. If it does not start a packet, nothing is stored
+    before it                       is dropped: it is late, or came a second time
+    ==============================  ===============================================================
+
+    A packet that gets no more entries has no last one. The reader sees the first entry of the next
+    packet there. A frame that is bad, or that finds no room, changes nothing here: it is a gap when
+    the next one comes.
+
+    Parameters
+    ----------
+    depth : units in the buffer, a power of two
+
+    Attributes
+    ----------
+    clear    : Signal(), in    the session has not begun: the next fragment is at position 0
+    start    : Signal(), in    a fragment begins; `fragment` and `position` are valid
+    fragment : Record(fragment_layout), in
+    position : Signal(16), in
+    unit     : Signal(), in    a unit of it, from the cycle after `start` on; `data` is valid
+    data     : Signal(64), in
+    end      : Signal(), in    it has ended, at the earliest a cycle after its last unit
+    good     : Signal(), in    with `end`: the frame has no error
+    source   : Endpoint(stored_layout), out
+    waits    : Signal(), out   an entry is in the buffer
+    credit   : Signal(16), out position up to which the other end may send: `expected` and the room
+    level    : Signal(), out   units in the buffer
+    taken, gap, late, no_room, short : Signal(), out   one cycle with `end`
+
+    Cycles: 3 from `end` to `source`.
+    """
+    def __init__(self, depth):
+        self.clear    = Signal()
+        self.start    = Signal()
+        self.fragment = fragment = stream.Endpoint(fragment_layout())
+        self.position = Signal(16)
+        self.unit     = Signal()
+        self.data     = Signal(64)
+        self.end      = Signal()
+        self.good     = Signal()
+        self.credit   = Signal(16, reset=depth)
+        self.taken    = Signal()
+        self.gap      = Signal()
+        self.late     = Signal()
+        self.no_room  = Signal()
+        self.short    = Signal()
+
+        # # #
+
+        self.fifo   = fifo = CommitFIFO(depth)
+        self.source = fifo.source
+        self.waits  = fifo.waits
+        self.level  = fifo.level
+
+        expected = Signal(16)
+        begun    = Signal()    # the last entry that was committed has a packet's next one to come
+        ahead    = Signal(16)
+        active   = Signal()    # between `start` and `end`
+        is_late  = Signal()
+        is_gap   = Signal()
+        keeps    = Signal()    # its units are stored
+        failed   = Signal()    # one of them found no room
+        at_first = Signal()    # no unit came yet
+        left     = Signal(12)  # units to come
+        behind   = Signal(16)  # position behind the fragment
+        starts   = Signal()
+        ends     = Signal()
+        half     = Signal()
+        bad      = Signal()
+        self.comb += [
+            ahead.eq(self.position - expected),
+            fifo.sink.valid.eq(self.unit & active & keeps & ~failed & (left != 0)),
+            fifo.sink.data.eq(self.data),
+            fifo.sink.first.eq(at_first & starts),
+            fifo.sink.last.eq((left == 1) & ends),
+            fifo.sink.half.eq((left == 1) & half),
+            fifo.sink.bad.eq((left == 1) & bad),
+            self.late.eq(self.end & self.good & active & is_late & (left == 0)),
+            self.no_room.eq(self.end & self.good & active & failed & (left == 0)),
+            self.short.eq(self.end & self.good & active & (left != 0)),
+            self.taken.eq(self.end & self.good & active & ~is_late & ~failed & (left == 0)),
+            self.gap.eq(self.taken & is_gap),
+            fifo.commit.eq(self.taken & keeps & ~self.clear),
+            fifo.rollback.eq(self.start | self.end | self.clear),
+        ]
+        self.sync += [
+            # The fields of one cycle, so the credit never goes back.
+            self.credit.eq(expected + depth - fifo.level),
+            If(self.start,
+                active.eq(1),
+                is_late.eq(ahead[15]),
+                is_gap.eq(ahead != 0),
+                keeps.eq(~ahead[15] & (fragment.starts | (begun & (ahead == 0)))),
+                failed.eq(0),
+                at_first.eq(1),
+                left.eq(fragment.units),
+                behind.eq(self.position + fragment.units),
+                starts.eq(fragment.starts),
+                ends.eq(fragment.ends),
+                half.eq(fragment.half),
+                bad.eq(fragment.bad),
+            ).Elif(self.unit & active & (left != 0),
+                at_first.eq(0),
+                left.eq(left - 1),
+                If(fifo.sink.valid & ~fifo.sink.ready, failed.eq(1)),
+            ),
+            If(self.end, active.eq(0)),
+            If(self.taken,
+                expected.eq(behind),
+                begun.eq(keeps & ~ends),
+            ),
+            If(self.clear,
+                active.eq(0),
+                expected.eq(0),
+                begun.eq(0),
+            ),
+        ]
+
+# Reader -------------------------------------------------------------------------------------------
+
+class PacketReader(LiteXModule):
+    """Entries of a channel become the words of its packets.
+
+    A word is held until the next one shows how its packet goes on. A packet whose next entry is the
+    first one of another packet ends as bad with the word that is held. So does a packet that is
+    begun when the port is not UP and nothing waits in the buffer.
+
+    Attributes
+    ----------
+    sink   : Endpoint(stored_layout), in
+    waits  : Signal(), in    an entry waits in the buffer, or at `sink`
+    up     : Signal(), in
+    source : Endpoint(word_layout), out
+
+    Cycles: 2, after the next word came; a word a cycle.
+    """
+    def __init__(self):
+        self.sink   = sink   = stream.Endpoint(stored_layout())
+        self.source = source = stream.Endpoint(word_layout())
+        self.waits  = Signal()
+        self.up     = Signal()
+
+        # # #
+
+        high   = Signal()    # the next word is the high one of its entry
+        first  = Signal()    # of the next word
+        last   = Signal()
+        holds  = Signal()
+        held   = Signal(32)
+        held_first = Signal()
+        held_last  = Signal()
+        held_bad   = Signal()
+        free   = Signal()    # the output register takes a word
+        cut    = Signal()    # the held word ends its packet as bad
+        goes   = Signal()    # the held word goes into the output register
+        takes  = Signal()    # the next word becomes the held one
+        self.comb += [
+            first.eq(sink.first & ~high),
+            last.eq(sink.last & (high | sink.half)),
+            free.eq(~source.valid | source.ready),
+            cut.eq(~held_last & Mux(sink.valid, first, ~self.up & ~self.waits)),
+            goes.eq(free & holds & (held_last | cut | sink.valid)),
+            takes.eq(sink.valid & (~holds | goes)),
+            sink.ready.eq(takes & (high | sink.half)),
+        ]
+        self.sync += [
+            If(source.ready, source.valid.eq(0)),
+            If(goes,
+                source.valid.eq(1),
+                source.data.eq(held),
+                source.first.eq(held_first),
+                source.last.eq(held_last | cut),
+                source.bad.eq((held_last & held_bad) | cut),
+                holds.eq(0),
+            ),
+            If(takes,
+                high.eq(~high & ~sink.half),
+                holds.eq(1),
+                held.eq(Mux(high, sink.data[32:], sink.data[:32])),
+                held_first.eq(first),
+                held_last.eq(last),
+                held_bad.eq(sink.bad),
+            ),
+        ]

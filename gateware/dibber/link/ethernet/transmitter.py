@@ -1,0 +1,319 @@
+"""Frames to send: status, and the fragments of all channels in turn."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+from migen import *
+
+from litex.gen import *
+
+from litex.soc.interconnect import stream
+
+from dibber.interface.ethernet import ETHERNET_KIND
+from dibber.layouts import fragment_layout
+from dibber.link.ethernet.frames import (FRAME_TYPE, TAG_TYPE, UnitShifter, big_endian,
+    header_index)
+from dibber.link.ethernet.sender import Credit, Packer
+
+STATUS_UNITS = 2
+
+def lowest(mask):
+    """One-hot, as a list: the lowest bit that is set."""
+    return [mask[n] & (mask[:n] == 0) if n else mask[n] for n in range(len(mask))]
+
+# Scheduler ----------------------------------------------------------------------------------------
+
+class FrameScheduler(LiteXModule):
+    """Which channel's fragment goes next: CONTROL, then the others in turn.
+
+    Attributes
+    ----------
+    may    : Signal(channels), in   the channel has a fragment and credit for it
+    sent   : Signal(), in           the chosen channel's fragment goes
+    choice : Signal(channels), out  one-hot; 0 if no channel may send
+    """
+    def __init__(self, channels):
+        self.may    = may    = Signal(channels)
+        self.sent   = Signal()
+        self.choice = choice = Signal(channels)
+
+        # # #
+
+        # After a channel has sent, those up to it wait until no later one may send.
+        later  = Signal(channels)
+        turn   = Signal(channels)
+        self.comb += [
+            turn.eq(may & (later | 1)),
+            choice.eq(Mux(turn != 0, Cat(*lowest(turn)), Cat(*lowest(may)))),
+        ]
+        self.sync += If(self.sent, Case(choice, {
+            **{1 << n: later.eq((1 << channels) - (2 << n)) for n in range(1, channels)},
+            "default": later.eq(later)}))
+
+# Status -------------------------------------------------------------------------------------------
+
+class StatusSchedule(LiteXModule):
+    """When a STATUS frame is due, and which channel's credit the next DATA frame tells.
+
+    Parameters
+    ----------
+    depths : units in the receive buffer of each channel
+    period : cycles between STATUS frames
+
+    Attributes
+    ----------
+    state   : Signal(18), in           what STATUS frames tell beside credits
+    up      : Signal(), in
+    credits : list of Signal(16), in
+    sent    : Signal(), in             a STATUS frame begins: it tells all of this
+    told    : Signal(), in             a frame tells the credit of `channel`
+    due     : Signal(), out
+    channel : Signal(2), out           the next one, in turn, of those whose credit has changed
+    """
+    def __init__(self, depths, period):
+        channels = len(depths)
+        self.state   = Signal(18)
+        self.up      = Signal()
+        self.credits = [Signal(16) for _ in depths]
+        self.sent    = Signal()
+        self.told    = Signal()
+        self.due     = Signal()
+        self.channel = Signal(2)
+
+        # # #
+
+        age     = Signal(max=period)
+        state   = Signal(18)        # that was told last
+        lags    = Signal(channels)  # a quarter of the buffer was not told
+        changed = Signal(channels)
+        behind  = Signal(channels)  # of these, those behind the present channel
+        pick    = Signal(channels)
+        for n, (depth, credit) in enumerate(zip(depths, self.credits)):
+            known = Signal(16, name=f"known{n}")  # that was told last
+            lag   = Signal(16, name=f"lag{n}")
+            self.comb += lag.eq(credit - known)
+            self.sync += [
+                lags[n].eq(lag >= depth//4),
+                changed[n].eq(lag != 0),
+                If(self.sent | (self.told & (self.channel == n)), known.eq(credit)),
+            ]
+        self.comb += [
+            Case(self.channel, {
+                n: behind.eq(changed & ~((2 << n) - 1)) for n in range(channels)}),
+            pick.eq(Mux(behind != 0, Cat(*lowest(behind)), Cat(*lowest(changed)))),
+            self.due.eq((age == period - 1) | (self.state != state) | (self.up & (lags != 0))),
+        ]
+        self.sync += [
+            If(age != period - 1, age.eq(age + 1)),
+            If(self.sent,
+                age.eq(0),
+                state.eq(self.state),
+            ),
+            # Between two frames the choice has many cycles.
+            If(self.told, *[If(pick[n], self.channel.eq(n)) for n in range(channels)]),
+        ]
+
+# Transmitter --------------------------------------------------------------------------------------
+
+class FrameTransmitter(LiteXModule):
+    """Send the fragments of all channels, and STATUS frames.
+
+    A STATUS frame is due when what it says of the state has changed, when `period` cycles have
+    passed since the last one, when a channel has room for a quarter of its buffer that the other
+    end does not know of, and for a ping and its answer. It goes before DATA. Each DATA frame tells
+    the credit of one channel, if possible of one whose credit has changed.
+
+    A frame that has begun goes on without a gap, because all of it is here.
+
+    Parameters
+    ----------
+    depths : units in the receive buffer of each channel of this port
+    queues : (limit, depth) of each channel's Packer
+    period : cycles between STATUS frames
+    vlan, priority : of the tag; None: no tag
+
+    Attributes
+    ----------
+    sinks   : list of Endpoint(word_layout), in
+    source  : Endpoint(frame_layout), out
+    mac, peer_mac : Signal(48), in        source and destination address
+    nonce, session, peer, peer_session, known, up, clear : Signal, in   of the training
+    credits : list of Signal(16), in      what the other end may send
+    credit_came, credit_values : Signal(channels), list of Signal(16), in   what it gave
+    ping, pong : Endpoint([number]), in   `ready`: a STATUS frame with it begins
+    stopped : Signal(channels), out       the channel's fragment waits for credit
+    frame_sent : Signal(), out            one cycle for each frame
+
+    Cycles: 5 from a packet's last word to the frame's first one; two between two frames.
+    """
+    def __init__(self, depths, queues, period, vlan=None, priority=0):
+        channels = len(depths)
+        tagged   = vlan is not None
+        self.mac          = Signal(48)
+        self.peer_mac     = Signal(48)
+        self.nonce        = Signal(16)
+        self.session      = Signal(8)
+        self.peer         = Signal(16)
+        self.peer_session = Signal(8)
+        self.known        = Signal()
+        self.up           = Signal()
+        self.clear        = Signal()
+        self.credits      = [Signal(16) for _ in depths]
+        self.credit_came  = Signal(channels)
+        self.credit_values = [Signal(16) for _ in depths]
+        self.ping         = stream.Endpoint([("number", 8)])
+        self.pong         = stream.Endpoint([("number", 8)])
+        self.stopped      = Signal(channels)
+        self.frame_sent   = Signal()
+
+        # # #
+
+        self.shifter = shifter = UnitShifter(tagged)
+        self.source  = shifter.source
+        unit         = shifter.sink
+
+        # Channels ---------------------------------------------------------------------------------
+        self.scheduler = scheduler = FrameScheduler(channels)
+        packers = [Packer(*queue) for queue in queues]
+        limits  = [Credit() for _ in depths]
+        self.sinks = [packer.sink for packer in packers]
+        chosen  = Signal(channels)  # one-hot: the channel whose frame is sent
+        begins  = Signal()          # a DATA frame begins
+        was_there = Signal(channels)
+        waits   = Signal(channels)  # it has a fragment to send
+        for n, (packer, limit) in enumerate(zip(packers, limits)):
+            self.add_module(f"packer{n}", packer)
+            self.add_module(f"credit{n}", limit)
+            self.comb += [
+                packer.up.eq(self.up),
+                packer.busy.eq(chosen[n]),
+                packer.fragments.ready.eq(begins & scheduler.choice[n]),
+                limit.clear.eq(self.clear),
+                limit.came.eq(self.credit_came[n]),
+                limit.offered.eq(self.credit_values[n]),
+                limit.units.eq(packer.fragments.units),
+                limit.sends.eq(begins & scheduler.choice[n]),
+                # `allowed` is of the fragment that was there in the cycle before.
+                waits[n].eq(self.up & ~packer.stale & packer.fragments.valid & was_there[n]),
+                scheduler.may[n].eq(waits[n] & limit.allowed),
+            ]
+            self.sync += [
+                was_there[n].eq(packer.fragments.valid),
+                self.stopped[n].eq(waits[n] & ~limit.allowed),
+            ]
+
+        # Status -----------------------------------------------------------------------------------
+        self.schedule = schedule = StatusSchedule(depths, period)
+        begins_status = Signal()  # a STATUS frame begins
+        status_due    = Signal()
+        self.comb += [
+            schedule.state.eq(Cat(self.session, self.peer_session, self.known, self.up)),
+            schedule.up.eq(self.up),
+            schedule.sent.eq(begins_status),
+            *[told.eq(credit) for told, credit in zip(schedule.credits, self.credits)],
+        ]
+        self.sync += status_due.eq(
+            ~begins_status & (schedule.due | self.ping.valid | self.pong.valid))
+
+        # Frame ------------------------------------------------------------------------------------
+        header   = header_index(tagged)
+        index    = Signal(3)    # unit of the head; header + 1: payload
+        left     = Signal(12)   # units of payload to send
+        busy     = Signal()
+        is_data  = Signal()
+        fragment = stream.Endpoint(fragment_layout())
+        position = Signal(16)
+        channel  = Signal(2)
+        credit   = Signal(16)
+        lead     = Signal(64)
+        status   = [Signal(64), Signal(64)]
+        payload  = Signal(64)
+        ready    = Signal()     # the unit is there
+        one_of    = lambda onehot, values: Reduce("OR", [
+            Mux(onehot[n], value, 0) for n, value in enumerate(values)])
+        of_choice = lambda name: one_of(
+            scheduler.choice, [getattr(packer.fragments, name) for packer in packers])
+        self.comb += [
+            begins_status.eq(~busy & status_due),
+            begins.eq(~busy & ~status_due & (scheduler.choice != 0)),
+            scheduler.sent.eq(begins),
+            self.frame_sent.eq(begins_status | begins),
+            # One number in a frame: see RoundTrip.
+            self.ping.ready.eq(begins_status & self.ping.valid & ~self.pong.valid),
+            self.pong.ready.eq(begins_status),
+        ]
+        self.sync += [
+            If(begins_status | begins,
+                busy.eq(1),
+                index.eq(0),
+                is_data.eq(begins),
+            ),
+            If(begins_status,
+                left.eq(STATUS_UNITS),
+                status[0].eq(Cat(
+                    self.nonce, self.session,
+                    Cat(self.known, self.ping.ready, self.pong.valid, Constant(0, 5)),
+                    self.peer, self.ping.number, self.pong.number)),
+                status[1].eq(Cat(*self.credits)),
+            ),
+            If(begins,
+                chosen.eq(scheduler.choice),
+                left.eq(of_choice("units")),
+                *[getattr(fragment, name).eq(of_choice(name))
+                    for name in ["units", "half", "starts", "ends", "bad"]],
+                position.eq(one_of(scheduler.choice, [limit.position for limit in limits])),
+                channel.eq(one_of(scheduler.choice, range(channels))),
+            ),
+        ]
+
+        # Units ------------------------------------------------------------------------------------
+        self.sync += [
+            If(unit.valid & unit.ready,
+                If(unit.last,
+                    busy.eq(0),
+                    chosen.eq(0),
+                ),
+                If(index <= header, index.eq(index + 1)).Else(left.eq(left - 1)),
+            ),
+        ]
+        self.comb += [
+            schedule.told.eq(unit.valid & unit.ready & (index == header)),
+            Case(schedule.channel, {n: credit.eq(now) for n, now in enumerate(self.credits)}),
+        ]
+        head = Signal(64)
+        kind = Mux(is_data, Constant(ETHERNET_KIND.DATA, 3), Constant(ETHERNET_KIND.STATUS, 3))
+        flag = lambda name: getattr(fragment, name) & is_data
+        self.comb += head.eq(Cat(
+            Mux(is_data, channel, 0), flag("starts"), flag("ends"), flag("bad"), kind,
+            self.peer_session,
+            left, flag("half"), Constant(0, 1), schedule.channel,
+            position,
+            credit))
+        if tagged:
+            leads = [
+                Cat(Constant(0, 48), self.peer_mac[:16]),
+                Cat(self.peer_mac[16:], self.mac[:32]),
+                Cat(self.mac[32:], Constant(TAG_TYPE, 16),
+                    Constant(big_endian(priority << 13 | vlan), 16), Constant(FRAME_TYPE, 16)),
+            ]
+        else:
+            leads = [
+                Cat(Constant(0, 16), self.peer_mac),
+                Cat(self.mac, Constant(FRAME_TYPE, 16)),
+            ]
+        self.comb += [
+            Case(index, {
+                **{n: lead.eq(value) for n, value in enumerate([*leads, head])},
+                "default": lead.eq(payload),
+            }),
+            payload.eq(Mux(is_data, one_of(chosen, [packer.units.data for packer in packers]),
+                Mux(left == STATUS_UNITS, status[0], status[1]))),
+            ready.eq(~is_data | (index <= header) |
+                one_of(chosen, [packer.units.valid for packer in packers])),
+            unit.valid.eq(busy & ready),
+            unit.data.eq(lead),
+            unit.whole.eq(1),
+            unit.first.eq(index == 0),
+            unit.last.eq((index > header) & (left == 1)),
+            *[packer.units.ready.eq(chosen[n] & is_data & busy & (index > header) & unit.ready)
+                for n, packer in enumerate(packers)],
+        ]
