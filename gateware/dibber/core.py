@@ -15,7 +15,7 @@ from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.interface.register_bank import connect_lines
-from dibber.link.equipment import LinkEquipment, attach_equipment
+from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
 from dibber.mcp.halt import Cutter, HaltInserter
@@ -84,6 +84,10 @@ class DibberCore(LiteXModule):
                  for each of these
     sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce
                  (mcp/processor.py)
+    host       : a sibling of HostInterface (docs/design/host.md) for the same data_width and
+                 sram_bytes, in place of one on `phy`. Then `phy` is None
+    port       : a sibling of LinkPort (docs/design/port.md) with four channels, in place of one on
+                 `serial`. Then `serial` is None, and there is no equipment
 
     Attributes
     ----------
@@ -92,15 +96,15 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES):
+                 sram_bytes=SRAM_BYTES, host=None, port=None):
         # The Column -------------------------------------------------------------------------------
 
-        self.host      = host      = HostInterface(
+        self.host      = host      = host or HostInterface(
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS))
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
-        self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
-        self.equipment = LinkEquipment()
+        self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
+        self.equipment = None if port else LinkEquipment()
 
         # Beside It --------------------------------------------------------------------------------
 
@@ -108,7 +112,7 @@ class DibberCore(LiteXModule):
         self.endpoints = ends      = Endpoints(data_width, endpoints, reach.address, readers=7, writers=3, favourite=5, late=(0, 7))
         self.fast      = fast      = FastPath(data_width, endpoints)
         self.counter_sources = [host.counters, ends.counters, deposit.counters, packet.counters, link.counters,
-            fast.counters, self.busy_counters(phy)]
+            fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
@@ -116,7 +120,7 @@ class DibberCore(LiteXModule):
 
         # # #
 
-        self.connect_column(phy, serial)
+        self.connect_column(serial)
         self.connect_host_registers()
         self.connect_slots()
         self.connect_commands()
@@ -129,7 +133,7 @@ class DibberCore(LiteXModule):
 
     # Column ---------------------------------------------------------------------------------------
 
-    def connect_column(self, phy, serial):
+    def connect_column(self, serial):
         """Requests to host memory, packets, and the link's channels."""
         host, deposit, packet, link = self.host, self.deposit, self.packet, self.link
         memory, send, scatter, lander = deposit.memory, deposit.send, deposit.scatter, deposit.lander
@@ -140,12 +144,12 @@ class DibberCore(LiteXModule):
             host.completions.connect(memory.completions),
             memory.writes.connect(host.writes),
             memory.marked.eq(host.marked),
-            memory.id.eq(phy.id),
+            memory.id.eq(host.id),
             send.max_request.eq(host.max_request),
             scatter.max_payload.eq(host.max_payload),
         ]
-        if hasattr(phy, "extended_tags"):
-            self.comb += [extended.eq(phy.extended_tags) for extended in deposit.extended_tags]
+        if host.extended_tags is not None:
+            self.comb += [extended.eq(host.extended_tags) for extended in deposit.extended_tags]
 
         # Deposit and packet: sent, lane BULK, lane EXPRESS.
         self.comb += [
@@ -179,7 +183,8 @@ class DibberCore(LiteXModule):
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
-            *attach_equipment(link, self.equipment, serial, self.registers),
+            *(attach_port(link, self.registers) if serial is None else
+              attach_equipment(link, self.equipment, serial, self.registers)),
         ]
 
     # Host Registers and Slots ---------------------------------------------------------------------
@@ -405,7 +410,7 @@ class DibberCore(LiteXModule):
 
     # Counters -------------------------------------------------------------------------------------
 
-    def busy_counters(self, phy):
+    def busy_counters(self):
         """A pulse for each cycle in which there was something at a boundary."""
         boundaries = {
             "BUSY_REQUEST": self.host.reads,
@@ -413,7 +418,7 @@ class DibberCore(LiteXModule):
             "BUSY_LINK":    self.link.sinks[CHANNEL.BULK],
             "BUSY_SCATTER": self.packet.payload_out,
             "BUSY_WRITE":   self.host.writes,
-            "BUSY_PCIE":    phy.sink,
+            "BUSY_PCIE":    self.host.leaving,
         }
         counters = {name: Signal(name=name.lower()) for name in boundaries}
         self.sync += [counters[name].eq(endpoint.valid) for name, endpoint in boundaries.items()]

@@ -17,7 +17,8 @@ from dibber.interface import C
 # Host Interface -----------------------------------------------------------------------------------
 
 class HostInterface(LiteXModule):
-    """Everything between a LitePCIe PHY and the rest of the card.
+    """Everything between a LitePCIe PHY and the rest of the card. docs/design/host.md says what each
+    sibling of it promises.
 
     Parameters
     ----------
@@ -49,6 +50,10 @@ class HostInterface(LiteXModule):
     running     : Signal, in                         the control program runs
     enable, discard, lost : Signal, out              see BusMaster; `enable` is 1 if the PHY has no
                   `bus_master`
+    id          : Signal(16), out                    requester ID of the reads
+    extended_tags : Signal, out                      more than 32 reads may be in flight; None if
+                  the PHY does not say it
+    leaving     : Endpoint, out                      what goes to the host, for the counter BUSY_PCIE
     """
     def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23):
         assert phy.data_width == data_width
@@ -83,6 +88,9 @@ class HostInterface(LiteXModule):
         self.enable      = Signal(reset=1)
         self.discard     = Signal()
         self.lost        = Signal()
+        self.id          = phy.id
+        self.extended_tags = getattr(phy, "extended_tags", None)
+        self.leaving     = phy.sink
 
         # # #
 

@@ -118,6 +118,27 @@ class LinkEquipment(LiteXModule):
 
 # Wiring -------------------------------------------------------------------------------------------
 
+def attach_port(link, identity):
+    """Connect a port (docs/design/port.md) with the host registers LINK_*. Returns a list of
+    statements.
+
+    Parameters
+    ----------
+    link     : LinkPort or a sibling
+    identity : HostRegisters
+    """
+    command, shown = identity.link_command, identity.link
+    return [
+        link.test.eq(identity.link_test),
+        link.retrain.eq(command.retrain),
+        link.ping.eq(command.ping),
+        link.nonce.eq(identity.link_nonce),
+        *[getattr(shown, name).eq(getattr(link, name))
+            for name in [
+                "state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+        shown.slack_high.eq(Cat(*link.slack_high)),
+    ]
+
 def attach_equipment(link, equipment, serial, identity):
     """Connect the equipment between a link and its serial PHY, and both to the host registers
     LINK_*.
@@ -142,14 +163,7 @@ def attach_equipment(link, equipment, serial, identity):
             getattr(equipment, name).eq(getattr(control, name))
             for name in ["transmit", "check", "near", "far"]],
         equipment.error.eq(command.error),
-        link.test.eq(identity.link_test),
-        link.retrain.eq(command.retrain),
-        link.ping.eq(command.ping),
-        link.nonce.eq(identity.link_nonce),
-        *[getattr(shown, name).eq(getattr(link, name))
-            for name in [
-                "state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
-        shown.slack_high.eq(Cat(*link.slack_high)),
+        *attach_port(link, identity),
         shown.prbs.eq(equipment.locked),
         shown.prbs_words.eq(equipment.words),
         shown.prbs_errors.eq(equipment.wrong),
