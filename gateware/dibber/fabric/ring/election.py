@@ -17,7 +17,7 @@ from dibber.link.symbols import (K_NONCE, K_PING, K_PONG, NONCE_TRAIN_WORDS, SIL
 NODES = 1 << ADDRESS_BITS
 
 # Words between two of NUMBER and SIZE while the ring is UP.
-KEEP_WORDS = 256
+KEEP_WORDS = 1024
 
 class RingElection(LiteXModule):
     """The lowest nonce that goes all the way round makes its node the scrubber (Chang and Roberts,

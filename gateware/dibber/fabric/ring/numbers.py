@@ -89,7 +89,8 @@ class RingNumbers(LiteXModule):
             ends.eq((count != 0) & (~self.up | (is_echo & known) | (silent & ~head.valid))),
             event.valid.eq(ends | (self.up & head.valid & (head.status == GRANT))),
             event.source.eq(head.source),
-            Cat(event.channel, event.slot).eq(reader.dat_r),
+            event.channel.eq(reader.dat_r[:2]),
+            event.slot.eq(reader.dat_r[2:]),
             event.status.eq(LOST),
             If(self.up & head.valid & ((head.status == GRANT) | (ahead == 0)),
                 event.status.eq(head.status)

@@ -75,6 +75,7 @@ class RingOutput(LiteXModule):
         # What Goes --------------------------------------------------------------------------------
         step     = Signal()
         empty    = Signal()
+        full     = Signal()  # idles between packets are left out
         passing  = Signal()  # a packet or an echo that passes has begun and has not ended
         in_pair  = Signal()  # the second word of a grant comes next
         idled    = Signal()  # the last word was an idle
@@ -82,29 +83,31 @@ class RingOutput(LiteXModule):
         rests    = Signal()  # an own packet ended: an idle comes next
         direct   = Signal()  # `push` goes past the FIFO
         from_fifo, from_own, from_pair, from_single = Signal(), Signal(), Signal(), Signal()
+        was_up   = Signal()
         lull     = Signal()  # nothing of the ring's is sent in this cycle, and nothing is inside
         self.comb += [
             step.eq(~source.valid | source.ready),
             empty.eq(fifo.level == 0),
-            lull.eq(step & empty & ~push.valid & ~passing & ~mine & ~in_pair & ~rests & idled),
+            full.eq(fifo.level >= bypass_words*3//4),
+            # After an idle, a word that passes may wait in the FIFO.
+            lull.eq(step & empty & ~passing & idled),
             If(mine,
                 from_own.eq(step)
             ).Elif(in_pair,
                 from_pair.eq(step)
-            ).Elif(~rests,
-                If(~empty,
-                    from_fifo.eq(step & fifo.source.valid)
-                ).Elif(push.valid,
-                    direct.eq(step)
-                ).Elif(lull,
-                    If(pairs.valid,
-                        from_pair.eq(1)
-                    ).Elif(own.valid & went_go & self.up,
-                        from_own.eq(1)
-                    ).Elif(single.valid,
-                        from_single.eq(1)
-                    ),
-                ),
+            ).Elif(rests,
+                # The scrubber's words must go even if there is never a lull.
+                from_single.eq(step & single.valid & ~passing & ~full)
+            ).Elif(lull & pairs.valid,
+                from_pair.eq(1)
+            ).Elif(lull & own.valid & went_go & self.up,
+                from_own.eq(1)
+            ).Elif(~empty,
+                from_fifo.eq(step & fifo.source.valid)
+            ).Elif(push.valid,
+                direct.eq(step)
+            ).Elif(lull & single.valid,
+                from_single.eq(1)
             ),
             own.ready.eq(from_own),
             pairs.ready.eq(from_pair),
@@ -113,10 +116,12 @@ class RingOutput(LiteXModule):
             fifo.sink.valid.eq(push.valid & ~direct),
             fifo.sink.data.eq(push.data),
             fifo.sink.k.eq(push.k),
-            fifo.reset.eq(~self.up),
+            fifo.reset.eq(was_up & ~self.up),
             self.overflow.eq(fifo.sink.valid & ~fifo.sink.ready),
             self.stalled.eq(own.valid & ~mine & ~from_own),
         ]
+
+        self.sync += was_up.eq(self.up)
 
         # Go Bits ----------------------------------------------------------------------------------
         came    = Signal()         # an idle came since the last idle that counts was sent
@@ -175,7 +180,8 @@ class RingOutput(LiteXModule):
                 source.data.eq(word.data),
                 source.k.eq(Mux(word.k, FIRST_IS_K, 0)),
                 idled.eq(sends_idle),
-                rests.eq(0),
+                rests.eq((from_fifo | direct) & (is_end | second) & ~full | from_single
+                    | (from_pair & in_pair)),
                 If(sends_idle,
                     told.eq(flags),
                     went_go.eq(go_now)
