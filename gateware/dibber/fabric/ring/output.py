@@ -134,7 +134,7 @@ class RingOutput(LiteXModule):
         sends_idle = Signal()
         self.comb += [
             recover.eq(~empty | (push.valid & ~direct)),
-            go_now.eq(~recover & Mux(came, came_go, last_go)),
+            go_now.eq(~recover & (Mux(came, came_go, last_go) | (idled & went_go))),
             flags[GO_BIT].eq(go_now),
             flags[HEAR_BIT].eq(self.whole),
             sends_idle.eq(step & ~(from_own | from_pair | from_single | from_fifo | direct)),
