@@ -312,7 +312,8 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None, ti
     begin = time.monotonic()
     points = test.points() if points is None else points
     if hasattr(test, "measure"):
-        results, versions, counts = test.measure(profile, seed, points, progress)
+        more = (cards,) if cards else ()
+        results, versions, counts = test.measure(profile, seed, points, progress, *more)
     else:
         results, versions, _ = measure(
             profile,
