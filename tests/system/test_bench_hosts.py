@@ -177,3 +177,19 @@ def test_the_cable_between_two_hosts_is_measured_as_that_of_a_pair(pair, port, t
     # Training begins at another time of the other end's flow words.
     assert abs(found.pop("training") - expected.pop("training")) < 10
     assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_a_soak_between_two_hosts_compares_both_memories(pair, port, tmp_path):
+    server = dibber("bench", "soak", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "soak", "--quick", "--client", "localhost", "--port", port, "--token", "word"),
+        *("--json", "--out", tmp_path, pair.uris[0]),
+    )
+    code, out, err = ended(client)
+    assert code == 0, err
+    report = json.loads(out)
+    assert ended(server)[0] == 0 and report["bytes_wrong"] == 0
+    # Three rounds, of which each compares 2.2 MB on either side.
+    assert report["bytes_compared"] + report["guard_bytes_compared"] > 12_000_000
+    assert sum(report["operations"].values()) >= 240
+    assert "the cable is as it is" in report["notes"]

@@ -169,7 +169,7 @@ ORDERS = (
 )
 
 
-def serve(exchange, uri):
+def serve(exchange, uri, _seed):
     """The part of the host that listens, see hosts.serve()."""
     distant.serve(exchange, uri, ORDERS)
 

@@ -36,7 +36,7 @@ class Workers:
     def _start(self, context, kind, seed, points):
         for node in range(2):
             if self.pair.uris[node] is None:
-                self.pipes.append(remote.Server(self.pair.exchange))
+                self.pipes.append(self.pair.server(self.pair.exchange))
                 continue
             ours, theirs = context.Pipe()
             process = context.Process(
