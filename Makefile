@@ -51,7 +51,8 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, elements of all sizes, 1,000 faults of the cable, 1,000 of the control'
 	@echo '                  program, 16 threads for 5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors,'
-	@echo '                  100,000 calls of the Linux driver at random, 200 of its processes killed: hours'
+	@echo '                  100,000 packets through a torus of switches under faults, 100,000 calls of the Linux driver'
+	@echo '                  at random, 200 of its processes killed: hours'
 	@echo 'make mutants      small changes of the control program, each noticed by a test: minutes; a part of make soak'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
 	@echo "                  SEED='1 2 3 4': the best of some;"
@@ -175,6 +176,8 @@ soak: build models
 	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
+	@$(MAKE) --no-print-directory switches
+	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 

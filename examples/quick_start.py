@@ -13,7 +13,6 @@ import numpy as np
 from libdibber import Card, Walk, alloc
 
 ROWS, COLUMNS = 64, 32
-
 # Both cards in one program, to keep it short: examples/two_hosts has the same in two programs.
 cards = [Card(uri) for uri in sys.argv[1:3]]
 for node, card in enumerate(cards):
@@ -36,6 +35,5 @@ here.put_array(column, a[:, 3], node=1, notice=7, endpoint=1)
 assert there.wait(10**9), "nothing came"
 (event,) = there.poll_events()
 assert (b[:, 5] == a[:, 3]).all()
-print(
-    f"notice {event.notice}: {event.length} bytes in {(here.clock().now_ps - begin) / 1000:.0f} ns"
-)
+elapsed_ns = (here.clock().now_ps - begin) // 1000
+print(f"notice {event.notice}: {event.length} bytes in {elapsed_ns} ns")

@@ -15,7 +15,7 @@ BLOCK = 1 << 14
 BLOCKS = 6
 # Out at port 1, which leads to port 2 of the next switch; on there; out to its card at port 0.
 ONWARDS = 3 | 1 << 4 | 15 << 8 | 14 << 12
-# Of the switches, in place of 8 ms, which is long for a test. A packet is cut after 7/8 of it or more.
+# Of the switches, in place of 8 ms, which is long for a test. A packet is cut after 7/8 at least.
 LIMIT = 64
 CUT_US = 7 / 8 * LIMIT * C.SWITCH_LIMIT_UNIT / 125
 

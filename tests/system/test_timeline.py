@@ -260,3 +260,11 @@ def test_a_full_disk_ends_the_file_and_not_the_run():
     with pytest.raises(SimulatorError, match="timeline /dev/full: No space left"):
         with Pair(profile.load("gen2x4"), participants=0, options=["--timeline", "/dev/full"]):
             pass
+
+
+@pytest.mark.fault
+def test_a_file_that_cannot_be_made_ends_the_command_before_anything_is_measured(tmp_path):
+    code, out, err = dibber(
+        *("bench", "latency", "--quick", "--timeline", tmp_path / "none" / "x", "--out", tmp_path)
+    )
+    assert (code, out) == (1, "") and "none/x: No such file or directory" in err

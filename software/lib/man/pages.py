@@ -50,9 +50,9 @@ On a simulated card, simulated time stands while a program computes outside the 
 while all programs wait in it. So a run does not depend on the speed of the machine, and repeats to
 the cycle. The library charges the CPU time of a call by the simulator's table.
 .PP
-A participant of the clock is a card with its endpoints, or an endpoint with own_clock. It belongs to
-the thread that made its last call. A program that blocks on something else, such as a pipe, a lock
-or another process, leaves the clock before with
+A participant of the clock is a card with its endpoints, or an endpoint with own_clock. It belongs
+to the thread that made its last call. A program that blocks on something else, such as a pipe, a
+lock or another process, leaves the clock before with
 .BR dib_clock_leave (3),
 and comes back with
 .BR dib_clock_enter (3),
@@ -71,8 +71,8 @@ of struct dib_clock is 1.
 ENVIRONMENT = """\
 .TP
 .B DIBBER_CLOCK_NOTICE
-Seconds without an answer of the simulator after which the library says why time stands (10). 0 turns
-this off.
+Seconds without an answer of the simulator after which the library says why time stands (10). 0
+turns this off.
 """
 
 

@@ -19,6 +19,11 @@
 
 #define TURNS 16u /* that a hop can distinguish */
 
+/* A switch answers one scout at a time and drops others, and all hosts may map at once. So a
+ * question to what is there for certain is asked more often, and the first one of all, too. */
+#define ATTEMPTS_CERTAIN 32u
+#define ATTEMPTS_FIRST	 8u
+
 /* The way is longer than a scout can take, so it is not tried. */
 struct way {
 	uint32_t hops;
@@ -67,21 +72,30 @@ static uint32_t route_of(const struct way *way)
 	return route;
 }
 
-static int ask(struct mapping *mapping, const struct way *way, const struct way *back,
-	       uint32_t question, struct dib_heard_from *from)
+static int ask_often(struct mapping *mapping, const struct way *way, const struct way *back,
+		     uint32_t question, unsigned int attempts, struct dib_heard_from *from)
 {
 	int heard = DIB_HEARD_NOBODY;
+
+	if (attempts < mapping->attempts)
+		attempts = mapping->attempts;
 
 	if (way->hops > DIBBER_ROUTE_HOPS || back->hops > DIBBER_ROUTE_HOPS) {
 		mapping->network->truncated = 1;
 		return DIB_HEARD_NOBODY;
 	}
-	for (unsigned int i = 0; i < mapping->attempts && heard == DIB_HEARD_NOBODY; i++) {
+	for (unsigned int i = 0; i < attempts && heard == DIB_HEARD_NOBODY; i++) {
 		heard = mapping->ask(mapping->context, route_of(way), route_of(back), question,
 				     from);
 		mapping->network->scouts++;
 	}
 	return heard;
+}
+
+static int ask(struct mapping *mapping, const struct way *way, const struct way *back,
+	       uint32_t question, struct dib_heard_from *from)
+{
+	return ask_often(mapping, way, back, question, 1, from);
 }
 
 /* Whether a scout by this way comes round: 1, 0 or an error. */
@@ -106,7 +120,7 @@ static int be_told(struct mapping *mapping, const struct way *way, struct told *
 
 	for (uint32_t i = 0; i < 3; i++) {
 		struct dib_heard_from from;
-		int heard = ask(mapping, way, &back, questions[i], &from);
+		int heard = ask_often(mapping, way, &back, questions[i], ATTEMPTS_CERTAIN, &from);
 
 		if (heard != DIB_HEARD_SWITCH)
 			return heard < 0 ? heard : 0;
@@ -155,8 +169,9 @@ static int is_up(struct mapping *mapping, uint32_t n, uint32_t port)
 
 	if (!sw->tells)
 		return 1;
-	heard = ask(mapping, &mapping->way[n], &back,
-		    DIB_ASK(PORT_STATUS) + (sw->first + port) % sw->ports, &from);
+	heard = ask_often(mapping, &mapping->way[n], &back,
+			  DIB_ASK(PORT_STATUS) + (sw->first + port) % sw->ports, ATTEMPTS_CERTAIN,
+			  &from);
 	if (heard != DIB_HEARD_SWITCH)
 		return heard < 0 ? heard : 1;
 	return (from.word >> DIBBER_SWITCH_PORT_STATUS_STATE_SHIFT &
@@ -253,7 +268,8 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 	rc = is_up(mapping, n, port);
 	if (rc <= 0)
 		return rc;
-	rc = ask(mapping, &there, &back, DIB_ASK(MAGIC), &from);
+	rc = ask_often(mapping, &there, &back, DIB_ASK(MAGIC),
+		       network->sw[n].tells ? ATTEMPTS_CERTAIN : 1, &from);
 	if (rc < 0)
 		return rc;
 	if (rc == DIB_HEARD_HOST) {
@@ -263,6 +279,7 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 	tells = rc == DIB_HEARD_SWITCH;
 	if (tells) {
 		rc = be_told(mapping, &there, &told);
+		network->truncated |= rc == 0;
 	} else {
 		round = onwards(&there, 0);
 		round = home(&round, &there);
@@ -374,7 +391,7 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 	memset(network, 0, sizeof(*network));
 	network->own = (uint16_t)own;
 	network->hosts = 1u << own;
-	rc = ask(&mapping, &way, &way, DIB_ASK(MAGIC), &from);
+	rc = ask_often(&mapping, &way, &way, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
 	if (rc < 0)
 		return rc;
 	if (rc == DIB_HEARD_HOST) {
@@ -384,6 +401,7 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 	tells = rc == DIB_HEARD_SWITCH;
 	if (tells) {
 		rc = be_told(&mapping, &way, &told);
+		network->truncated = rc == 0;
 	} else {
 		way = onwards(&way, 0);
 		rc = returns(&mapping, &way);

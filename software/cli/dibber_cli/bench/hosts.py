@@ -35,6 +35,7 @@ class Cards:
     """
 
     stats = None
+    server = remote.Server  # class of the pipe to a program on the other host
 
     def __init__(self, uris, exchange=None):
         self.uris, self.exchange, self.opened = uris, exchange, None
@@ -184,8 +185,6 @@ def serve(arguments, test, points_of):
 
     points_of : (test, series, quick, duration, both) → points
     """
-    if hasattr(test, "measure"):
-        raise UsageError(f"bench {test.NAME} needs its own simulated cards: it has no --server")
     where, token = arguments.port or PORT, arguments.token or secrets.token_hex(TOKEN_BYTES)
     port = where.rpartition(":")[2]
     print(
@@ -198,6 +197,10 @@ def serve(arguments, test, points_of):
     try:
         with Exchange.listen(where, token=token, timeout=WAIT_SECONDS) as exchange:
             seed, points = _agree(exchange, test, points_of)
+            if hasattr(test, "serve"):
+                test.serve(exchange, uri, seed)
+                print("the run is over")
+                return 0
             kind = getattr(test, "PROGRAM", Worker)
             failed = program.main(
                 remote.Client(exchange, points), kind, uri, 1, str(paths.FIRMWARE), seed, points
@@ -219,8 +222,6 @@ def cards(arguments, test, points):
     if not arguments.uris:
         yield None
         return
-    if hasattr(test, "measure"):
-        raise UsageError(f"bench {test.NAME} needs its own simulated cards: it takes no URI")
     if not arguments.client:
         yield Cards(list(arguments.uris))
         return

@@ -36,7 +36,7 @@ class Workers:
     def _start(self, context, kind, seed, points):
         for node in range(2):
             if self.pair.uris[node] is None:
-                self.pipes.append(remote.Server(self.pair.exchange))
+                self.pipes.append(self.pair.server(self.pair.exchange))
                 continue
             ours, theirs = context.Pipe()
             process = context.Process(
@@ -320,7 +320,8 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None, ti
     begin = time.monotonic()
     points = test.points() if points is None else points
     if hasattr(test, "measure"):
-        results, versions, counts = test.measure(profile, seed, points, progress)
+        more = (cards,) if cards else ()
+        results, versions, counts = test.measure(profile, seed, points, progress, *more)
     else:
         results, versions, _ = measure(
             profile,
