@@ -18,6 +18,10 @@ int dfi_pieces(struct pieces *pieces, const struct iovec *iov, void **desc, size
 	pieces->count = count;
 	pieces->length = 0;
 	for (size_t i = 0; i < count; i++) {
+		/* Open MPI's persistent requests lose the place of a type that begins at
+		 * MPI_BOTTOM. */
+		if (!iov[i].iov_base && iov[i].iov_len)
+			return -FI_EINVAL;
 		pieces->iov[i] = iov[i];
 		pieces->desc[i] = desc ? desc[i] : NULL;
 		pieces->length += iov[i].iov_len;

@@ -37,8 +37,8 @@ struct hold {
 	void *bounce;		   /* of several pieces, or NULL */
 };
 
-/* Copy the caller's description of its memory. Returns 0 or -FI_EINVAL if it has too many pieces.
- */
+/* Copy the caller's description of its memory. Returns 0 or -FI_EINVAL if it has too many pieces,
+ * or bytes at the address 0. */
 int dfi_pieces(struct pieces *pieces, const struct iovec *iov, void **desc, size_t count);
 
 void dfi_gather(void *to, const struct pieces *pieces);

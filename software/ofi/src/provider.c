@@ -102,6 +102,9 @@ struct fi_provider dfi_provider = {
 	.cleanup = cleanup,
 };
 
+/* libfabric 2.x declares it nowhere. */
+struct fi_provider *fi_prov_ini(void);
+
 FI_EXT_INI
 {
 	fi_param_define(
