@@ -95,6 +95,12 @@ def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, k
     assert done.returncode == 0, done.stderr
 
 
+def test_a_kept_registration_is_dropped_when_its_memory_goes_away(pair, tmp_path):
+    program = build(tmp_path, "cache", "cc", "-lfabric")
+    done = run([program], pair.uris)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("keys", ["keys of the provider", "keys of the program"])
 def test_runs_of_short_transfers_become_strided_commands_and_end_right(
     pair, tmp_path, seed, keys, monkeypatch

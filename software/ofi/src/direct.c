@@ -10,6 +10,7 @@
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
+#include "memory.h"
 #include "progress.h"
 #include "routes.h"
 
@@ -29,7 +30,8 @@ static struct domain *the_domain;
 
 struct move {
 	struct domain *domain;
-	struct dib_region *region, *list; /* registered for this transfer */
+	struct hold hold;
+	struct dib_region *list; /* registered for this transfer */
 	struct dibber_fi_counts *counts;
 	void (*ended)(void *owner, int error);
 	void *owner;
@@ -96,11 +98,18 @@ PUBLIC int dibber_fi_close(struct dibber_fi_region *region)
 	return rc;
 }
 
+static void give_back(struct move *move)
+{
+	const struct pieces none = { .count = 0 };
+
+	dfi_release(move->domain, &move->hold, &none, 0);
+	dib_unregister(move->list);
+	move->domain->regions -= move->list != NULL;
+}
+
 static void end(struct move *move, int error)
 {
-	dib_unregister(move->list);
-	dib_unregister(move->region);
-	move->domain->regions -= (move->list != NULL) + (move->region != NULL);
+	give_back(move);
 	move->domain->direct--;
 	move->counts->pending--;
 	if (error && !move->counts->error)
@@ -120,15 +129,15 @@ static void ended(struct domain *domain, struct command *command, int status)
 	end(command->owner, error);
 }
 
-static int enlist(struct move *move, void *memory, size_t length, unsigned int rights,
-		  struct dib_region **region)
+static int enlist(struct move *move, const struct dibber_fi_side *side)
 {
-	int rc = dib_register(move->domain->endpoint, memory, length, rights, region);
+	int rc = dib_register(move->domain->endpoint, side->list,
+			      side->entries * sizeof(*side->list), DIBBER_RIGHT_LOCAL_READ,
+			      &move->list);
 
 	if (rc == DIB_ERR_LIMIT)
 		return -FI_EAGAIN;
-	if (!rc)
-		move->domain->regions++;
+	move->domain->regions += !rc;
 	return dfi_error(rc);
 }
 
@@ -137,15 +146,16 @@ static int begin(struct move *move, int gets, struct peer *peer, struct dib_side
 		 const struct dibber_fi_side *side, size_t bytes)
 {
 	struct command *command;
-	int rc = enlist(move, memory, length,
-			gets ? DIBBER_RIGHT_LOCAL_WRITE : DIBBER_RIGHT_LOCAL_READ, &move->region);
+	int rc = dfi_hold_memory(move->domain, memory, length,
+				 gets ? DIBBER_RIGHT_LOCAL_WRITE : DIBBER_RIGHT_LOCAL_READ,
+				 &move->hold);
 
 	if (!rc && side->list)
-		rc = enlist(move, side->list, side->entries * sizeof(*side->list),
-			    DIBBER_RIGHT_LOCAL_READ, &move->list);
+		rc = enlist(move, side);
 	if (rc)
 		return rc;
-	here->walk.key = dib_key(move->region);
+	here->walk.key = move->hold.key;
+	here->walk.offset += move->hold.offset;
 	here->list_key = side->list ? dib_key(move->list) : 0;
 	command = dfi_command_new(gets ? COMMAND_GET : COMMAND_PUT, peer, ended, move);
 	if (!command || dfi_command_stride(command, here, there, (uint32_t)bytes))
@@ -201,9 +211,7 @@ PUBLIC int dibber_fi_move(int gets, const struct dibber_fi_place *place,
 		dfi_progress_alert(the_domain);
 		rc = begin(move, gets, peer, &far, memory, length, &near, here, bytes);
 		if (rc) {
-			dib_unregister(move->list);
-			dib_unregister(move->region);
-			the_domain->regions -= (move->list != NULL) + (move->region != NULL);
+			give_back(move);
 		}
 	}
 	if (rc)

@@ -25,6 +25,7 @@ struct endpoint;
 
 struct domain {
 	struct fid_domain fid;
+	struct list place; /* among the domains of this process */
 	struct dfi_card card;
 	struct dib_endpoint *endpoint;
 	unsigned int number; /* of the card's endpoint */
@@ -50,6 +51,7 @@ struct domain {
 	unsigned int regions; /* that operations have registered for their time */
 
 	struct peer peers[PEERS];
+	struct list kept;	     /* registrations of the cache */
 	uint64_t active[PEERS / 64]; /* bit n: peer n has sent or may send */
 	uint32_t overruns;	     /* events lost so far */
 
@@ -74,6 +76,10 @@ int dfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 
 /* The fid_ep ends: close the card's endpoint, so that all of its commands end. */
 void dfi_domain_stop(struct domain *domain);
+
+/* The domains of this process, one after the other: the first one after NULL, NULL after the last.
+ */
+struct domain *dfi_domain_next(const struct domain *domain);
 
 static inline struct domain *domain_of(struct fid_domain *fid)
 {

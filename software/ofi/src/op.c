@@ -96,7 +96,7 @@ void dfi_op_end(struct op *op, size_t length, int error)
 		.err = error,
 		.prov_errno = error,
 	};
-	bool held = op->hold.region || op->hold.bounce;
+	bool held = op->hold.region || op->hold.kept || op->hold.bounce;
 	struct domain *domain = op->ep->domain;
 
 	if (op->ended)
