@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Two of mqnic_app_block on a cable, each with a NIC beside it. PCIe of 256 bits, frames of 128.
+//
+//   block SEED
+//
+// Each card is asked by AXI-lite who it is, and gets a nonce. Then the two must find each other
+// while the NICs send frames through the same MACs. A DMA engine that takes nothing stands behind
+// each. It prints one line of facts, or what is wrong, and then ends with 1.
+//
+// The addresses AT_MAGIC, AT_LINK_STATUS, AT_LINK_NONCE and AT_LINK_PEER come from the interface's
+// description.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "Vmqnic_app_block.h"
+
+static const unsigned LANES = 16;
+
+static void fail(const char *why)
+{
+	printf("wrong: %s\n", why);
+	exit(1);
+}
+
+struct Beat {
+	uint8_t data[LANES];
+	uint16_t keep;
+	bool last;
+};
+
+struct Card {
+	std::unique_ptr<VerilatedContext> context = std::make_unique<VerilatedContext>();
+	std::unique_ptr<Vmqnic_app_block> dut;
+	std::deque<Beat> wire;			  // what the other card has sent
+	std::deque<std::vector<uint8_t>> to_send; // of the NIC
+	std::vector<std::vector<uint8_t>> came;	  // to the NIC
+	std::vector<uint8_t> frame;
+	size_t place = 0;
+	unsigned dibber_frames = 0;
+	bool inside = false;
+
+	Card() : dut(std::make_unique<Vmqnic_app_block>(context.get()))
+	{
+	}
+};
+
+static Card cards[2];
+static std::mt19937 random_source;
+
+static void set_beat(Card &card, const Beat &beat)
+{
+	memcpy(&card.dut->s_axis_sync_rx_tdata, beat.data, LANES);
+	card.dut->s_axis_sync_rx_tkeep = beat.keep;
+	card.dut->s_axis_sync_rx_tlast = beat.last;
+}
+
+static void cycle()
+{
+	for (Card &card : cards) {
+		Vmqnic_app_block &dut = *card.dut;
+		dut.s_axis_sync_tx_tvalid = !card.to_send.empty() && random_source() % 4;
+		if (!card.to_send.empty()) {
+			const std::vector<uint8_t> &bytes = card.to_send.front();
+			size_t lanes = std::min<size_t>(LANES, bytes.size() - card.place);
+			memcpy(&dut.s_axis_sync_tx_tdata, &bytes[card.place], lanes);
+			dut.s_axis_sync_tx_tkeep = (1 << lanes) - 1;
+			dut.s_axis_sync_tx_tlast = card.place + lanes == bytes.size();
+		}
+		dut.s_axis_sync_rx_tvalid = !card.wire.empty();
+		if (!card.wire.empty())
+			set_beat(card, card.wire.front());
+		dut.m_axis_sync_tx_tready = random_source() % 8 != 0;
+		dut.m_axis_sync_rx_tready = random_source() % 4 != 0;
+		dut.eval();
+	}
+	for (int n = 0; n < 2; n++) {
+		Card &card = cards[n];
+		Vmqnic_app_block &dut = *card.dut;
+		if (dut.s_axis_sync_rx_tvalid)
+			card.wire.pop_front();
+		if (dut.s_axis_sync_tx_tvalid && dut.s_axis_sync_tx_tready) {
+			card.place += LANES;
+			if (dut.s_axis_sync_tx_tlast)
+				card.to_send.pop_front(), card.place = 0;
+		}
+		if (dut.m_axis_sync_rx_tvalid && dut.m_axis_sync_rx_tready) {
+			const uint8_t *data =
+				reinterpret_cast<const uint8_t *>(&dut.m_axis_sync_rx_tdata);
+			for (unsigned lane = 0; lane < LANES; lane++)
+				if (dut.m_axis_sync_rx_tkeep >> lane & 1)
+					card.frame.push_back(data[lane]);
+			if (dut.m_axis_sync_rx_tlast)
+				card.came.push_back(card.frame), card.frame.clear();
+		}
+		if (dut.m_axis_sync_tx_tvalid && dut.m_axis_sync_tx_tready) {
+			Beat beat;
+			memcpy(beat.data, &dut.m_axis_sync_tx_tdata, LANES);
+			beat.keep = dut.m_axis_sync_tx_tkeep;
+			beat.last = dut.m_axis_sync_tx_tlast;
+			cards[1 - n].wire.push_back(beat);
+			if (!card.inside && beat.data[12] == 0x88 && beat.data[13] == 0xb5)
+				card.dibber_frames++;
+			card.inside = !beat.last;
+		}
+	}
+	for (int edge = 1; edge >= 0; edge--)
+		for (Card &card : cards)
+			card.dut->clk = edge, card.dut->eval();
+}
+
+static void store(Card &card, uint32_t address, uint32_t word)
+{
+	Vmqnic_app_block &dut = *card.dut;
+	dut.s_axil_app_ctrl_awaddr = address, dut.s_axil_app_ctrl_wdata = word;
+	dut.s_axil_app_ctrl_wstrb = 15;
+	dut.s_axil_app_ctrl_awvalid = dut.s_axil_app_ctrl_wvalid = 1;
+	for (int wait = 0;; wait++) {
+		dut.eval();
+		bool taken = dut.s_axil_app_ctrl_awready && dut.s_axil_app_ctrl_wready;
+		cycle();
+		if (taken)
+			break;
+		if (wait > 1000)
+			fail("a store is not taken");
+	}
+	dut.s_axil_app_ctrl_awvalid = dut.s_axil_app_ctrl_wvalid = 0;
+	dut.s_axil_app_ctrl_bready = 1;
+	for (int wait = 0; !dut.s_axil_app_ctrl_bvalid; wait++) {
+		cycle();
+		if (wait > 1000)
+			fail("a store is not answered");
+	}
+	cycle();
+	dut.s_axil_app_ctrl_bready = 0;
+}
+
+static uint32_t load(Card &card, uint32_t address)
+{
+	Vmqnic_app_block &dut = *card.dut;
+	dut.s_axil_app_ctrl_araddr = address, dut.s_axil_app_ctrl_arvalid = 1;
+	for (int wait = 0;; wait++) {
+		dut.eval();
+		bool taken = dut.s_axil_app_ctrl_arready;
+		cycle();
+		if (taken)
+			break;
+		if (wait > 1000)
+			fail("a load is not taken");
+	}
+	dut.s_axil_app_ctrl_arvalid = 0;
+	dut.s_axil_app_ctrl_rready = 1;
+	for (int wait = 0; !dut.s_axil_app_ctrl_rvalid; wait++) {
+		cycle();
+		if (wait > 1000)
+			fail("a load is not answered");
+	}
+	uint32_t word = dut.s_axil_app_ctrl_rdata;
+	cycle();
+	dut.s_axil_app_ctrl_rready = 0;
+	return word;
+}
+
+int main(int argc, char **argv)
+{
+	random_source.seed(argc > 1 ? atoi(argv[1]) : 1);
+	for (Card &card : cards)
+		card.dut->rst = 1;
+	for (int n = 0; n < 8; n++)
+		cycle();
+	for (Card &card : cards) {
+		card.dut->rst = 0;
+		card.wire.clear();
+	}
+	uint32_t magic = load(cards[0], AT_MAGIC);
+	if (magic != load(cards[1], AT_MAGIC))
+		fail("the cards do not know who they are");
+	store(cards[0], AT_LINK_NONCE, 0x1111);
+	store(cards[1], AT_LINK_NONCE, 0x2222);
+
+	// Frames of the NICs, of other types; in the first bytes their number.
+	std::vector<std::vector<uint8_t>> sent[2];
+	for (int n = 0; n < 2; n++)
+		for (unsigned number = 0; number < 40; number++) {
+			std::vector<uint8_t> bytes(60 + random_source() % 1400);
+			for (uint8_t &byte : bytes)
+				byte = random_source();
+			memcpy(&bytes[0], &number, 4);
+			bytes[12] = 0x08, bytes[13] = 0x00;
+			sent[n].push_back(bytes);
+			cards[n].to_send.push_back(bytes);
+		}
+	uint32_t status[2] = {};
+	for (int round = 0; round < 200; round++) {
+		for (int n = 0; n < 2; n++)
+			status[n] = load(cards[n], AT_LINK_STATUS);
+		for (int n = 0; n < 200; n++)
+			cycle();
+		if (cards[0].came.size() == 40 && cards[1].came.size() == 40 && round > 60)
+			break;
+	}
+	for (int n = 0; n < 2; n++)
+		if (cards[n].came != sent[1 - n])
+			fail("the NIC's frames");
+	printf("magic %u state %u %u peer %u %u frames %u %u\n", magic, status[0] & 0xf,
+	       status[1] & 0xf, load(cards[0], AT_LINK_PEER), load(cards[1], AT_LINK_PEER),
+	       cards[0].dibber_frames, cards[1].dibber_frames);
+	return 0;
+}
