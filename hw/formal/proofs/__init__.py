@@ -25,6 +25,7 @@ FILES = (
     "switch_buffer",
     "ethernet",
     "dma_writes",
+    "ring",
 )
 
 def properties():

@@ -1,8 +1,8 @@
 /* A ring of bare nodes: RTL nodes, cables as delay lines, traffic and its check.
  *
- * Each option is NAME=VALUE; ring_bench.py has their meaning and prints the result. The output is one
- * JSON object. The exit code is 1 if a packet came twice, in the wrong order or changed, or if one is
- * missing that no node reported.
+ * Each option is NAME=VALUE; ring_bench.py has their meaning and prints the result. The output is
+ * one JSON object. The exit code is 1 if a packet came twice, in the wrong order or changed, or if
+ * one is missing that no node reported.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -36,8 +36,14 @@ struct Random {
 		z = (z ^ z >> 27) * 0x94d049bb133111eb;
 		return z ^ z >> 31;
 	}
-	unsigned below(unsigned n) { return next() % n; }
-	bool chance(double p) { return p >= 1 || (p > 0 && (next() >> 11) * 0x1p-53 < p); }
+	unsigned below(unsigned n)
+	{
+		return next() % n;
+	}
+	bool chance(double p)
+	{
+		return p >= 1 || (p > 0 && (next() >> 11) * 0x1p-53 < p);
+	}
 };
 
 static std::map<std::string, std::string> options;
@@ -108,28 +114,49 @@ struct Node {
 	unsigned refusals[channels][slots]{};
 	bool reserved[channels][slots]{};
 	uint64_t reported = 0;
-	Vring_node *operator->() { return top.get(); }
+	Vring_node *operator->()
+	{
+		return top.get();
+	}
 };
 
 template <typename F> static void with_sink(Vring_node &n, unsigned c, F f)
 {
-#define SINK(C) f(n.sink##C##_valid, n.sink##C##_ready, n.sink##C##_data, n.sink##C##_first, n.sink##C##_last, n.sink##C##_bad, n.sink##C##_prefix)
+#define SINK(C)                                                                      \
+	f(n.sink##C##_valid, n.sink##C##_ready, n.sink##C##_data, n.sink##C##_first, \
+	  n.sink##C##_last, n.sink##C##_bad, n.sink##C##_prefix)
 	switch (c) {
-	case 0: SINK(0); break;
-	case 1: SINK(1); break;
-	case 2: SINK(2); break;
-	default: SINK(3);
+	case 0:
+		SINK(0);
+		break;
+	case 1:
+		SINK(1);
+		break;
+	case 2:
+		SINK(2);
+		break;
+	default:
+		SINK(3);
 	}
 }
 
 template <typename F> static void with_source(Vring_node &n, unsigned c, F f)
 {
-#define SOURCE(C) f(n.source##C##_valid, n.source##C##_ready, n.source##C##_data, n.source##C##_first, n.source##C##_last, n.source##C##_bad)
+#define SOURCE(C)                                                                            \
+	f(n.source##C##_valid, n.source##C##_ready, n.source##C##_data, n.source##C##_first, \
+	  n.source##C##_last, n.source##C##_bad)
 	switch (c) {
-	case 0: SOURCE(0); break;
-	case 1: SOURCE(1); break;
-	case 2: SOURCE(2); break;
-	default: SOURCE(3);
+	case 0:
+		SOURCE(0);
+		break;
+	case 1:
+		SOURCE(1);
+		break;
+	case 2:
+		SOURCE(2);
+		break;
+	default:
+		SOURCE(3);
 	}
 }
 
@@ -191,8 +218,10 @@ int main(int argc, char **argv)
 
 	uint64_t now = 0, up_at = 0, all_up = 0, stop = 0;
 	uint64_t twice = 0, disordered = 0, changed = 0, overflows = 0, losses = 0;
-	uint64_t lost = 0, dropped = 0, scrubbed = 0, expired = 0, go_set = 0, stalled = 0, busy = 0;
-	uint64_t order = 0, damaged = 0, sends = 0, grants = 0, cut_until = 0, downs = 0, misrouted = 0;
+	uint64_t lost = 0, dropped = 0, scrubbed = 0, expired = 0, go_set = 0, stalled = 0,
+		 busy = 0;
+	uint64_t order = 0, damaged = 0, sends = 0, grants = 0, cut_until = 0, downs = 0,
+		 misrouted = 0;
 	unsigned cut_at = 0, most_refusals = 0, most_bypass = 0;
 	std::vector<uint32_t> way, echo, waits, outage;
 	uint64_t down_since = 0;
@@ -234,12 +263,8 @@ int main(int argc, char **argv)
 			if (cut_until > now && cut_at == n)
 				word = {};
 			if (word.valid && errors && sending && random.chance(errors)) {
-				if (random.chance(0.3))
-					word.valid = false;
-				else if (random.chance(0.5))
-					word.error = 1 << random.below(4);
-				else
-					word.data ^= 1u << random.below(32);
+				word.error = 1 << random.below(4);
+				word.data ^= 1u << random.below(32);
 			}
 			node->signal = !(cut_until > now && cut_at == n);
 			node->rx_valid = word.valid;
@@ -249,37 +274,55 @@ int main(int argc, char **argv)
 			node->rx_disparity_error = 0;
 			node->tx_ready = !random.chance(stall);
 			node->retrain = 0;
-			/* A load is words a cycle; with pattern `sender` it is that of the others. */
+			/* A load is words a cycle; with pattern `sender` it is that of the others.
+			 */
 			double own = pattern == "sender" && n == 0 ? 1.0 : load;
 			if (sending && own < 1)
 				node.credit += own;
 			for (unsigned c = 0; c < channels; c++) {
 				Offer &offer = node.offers[c];
-				if (!offer.active && sending && mask >> c & 1 && (own >= 1 || node.credit > 0)) {
-					unsigned size = least_words + random.below(words - least_words + 1);
-					/* Poisson-like: the credit goes below zero by a random amount. */
+				if (!offer.active && sending && mask >> c & 1 &&
+				    (own >= 1 || node.credit > 0)) {
+					unsigned size =
+						least_words + random.below(words - least_words + 1);
+					/* Poisson-like: the credit goes below zero by a random
+					 * amount. */
 					int target = choose_target(n);
 					if (target >= 0) {
-						offer = { (unsigned)target, size, 0, node.sent[c][target]++, true, now };
+						offer = { (unsigned)target,	  size, 0,
+							  node.sent[c][target]++, true, now };
 						node.open[c][target][offer.sequence] = now;
 						if (own < 1)
-							node.credit -= size * 2 * ((random.next() >> 11) * 0x1p-53);
+							node.credit -=
+								size * 2 *
+								((random.next() >> 11) * 0x1p-53);
 					}
 				}
 				uint32_t turn = (offer.target - n) & 15;
 				uint32_t prefix = turn | crc8(turn, 3) << 24;
-				with_sink(*node.top, c, [&](auto &valid, auto &, auto &data, auto &first, auto &last, auto &bad, auto &prefixes) {
-					valid = offer.active;
-					first = offer.at == 0;
-					last = offer.at == offer.words;
-					bad = 0;
-					prefixes = 1;
-					data = offer.at == 0 ? prefix : offer.at == 1 ? (n | offer.target << 8 | offer.words << 16) :
-					       offer.at == 2 ? offer.sequence : payload(n, offer.target, c, offer.sequence, offer.at);
-				});
-				with_source(*node.top, c, [&](auto &, auto &ready, auto &, auto &, auto &, auto &) {
-					ready = random.chance(pattern == "hot" && n != 0 ? 1.0 : take);
-				});
+				with_sink(*node.top, c,
+					  [&](auto &valid, auto &, auto &data, auto &first,
+					      auto &last, auto &bad, auto &prefixes) {
+						  valid = offer.active;
+						  first = offer.at == 0;
+						  last = offer.at == offer.words;
+						  bad = 0;
+						  prefixes = 1;
+						  data = offer.at == 0	 ? prefix
+							 : offer.at == 1 ? (n | offer.target << 8 |
+									    offer.words << 16)
+							 : offer.at == 2
+								 ? offer.sequence
+								 : payload(n, offer.target, c,
+									   offer.sequence,
+									   offer.at);
+					  });
+				with_source(
+					*node.top, c,
+					[&](auto &, auto &ready, auto &, auto &, auto &, auto &) {
+						ready = random.chance(
+							pattern == "hot" && n != 0 ? 1.0 : take);
+					});
 			}
 		}
 		for (auto &node : ring) {
@@ -291,7 +334,8 @@ int main(int argc, char **argv)
 			Node &node = ring[n];
 			Vring_node &top = *node.top;
 			down |= !top.up;
-			Word word = { top.tx_valid && top.tx_ready, top.tx_data, (uint8_t)top.tx_k, 0 };
+			Word word = { top.tx_valid && top.tx_ready, top.tx_data, (uint8_t)top.tx_k,
+				      0 };
 			node.wire.push_back(word);
 			node.wire.pop_front();
 			if (in_window && word.valid && !(word.k & 1 && (word.data & 0xff) == 0xbc))
@@ -301,7 +345,8 @@ int main(int argc, char **argv)
 				sends += in_window;
 			}
 			if (top.event_valid) {
-				unsigned c = top.event_channel, s = top.event_slot, status = top.event_status;
+				unsigned c = top.event_channel, s = top.event_slot,
+					 status = top.event_status;
 				if (status == GRANT) {
 					grants += in_window;
 				} else {
@@ -323,8 +368,10 @@ int main(int argc, char **argv)
 						order += in_window;
 					} else {
 						if (node.reserved[c][s]) {
-							most_refusals = std::max(most_refusals, node.refusals[c][s]);
-							waits.push_back(now - node.refused_at[c][s]);
+							most_refusals = std::max(
+								most_refusals, node.refusals[c][s]);
+							waits.push_back(now -
+									node.refused_at[c][s]);
 						}
 						node.reserved[c][s] = false;
 						damaged += status == DAMAGED;
@@ -345,58 +392,77 @@ int main(int argc, char **argv)
 			most_bypass = std::max<unsigned>(most_bypass, top.bypass_level);
 			for (unsigned c = 0; c < channels; c++) {
 				Offer &offer = node.offers[c];
-				with_sink(top, c, [&](auto &valid, auto &ready, auto &, auto &, auto &last, auto &, auto &) {
-					if (valid && ready) {
-						node.words_in += in_window;
-						offer.at++;
-						if (last) {
-							offer.active = false;
-							node.open[c][offer.target][offer.sequence] = now;
-						}
-					}
-				});
+				with_sink(top, c,
+					  [&](auto &valid, auto &ready, auto &, auto &, auto &last,
+					      auto &, auto &) {
+						  if (valid && ready) {
+							  node.words_in += in_window;
+							  offer.at++;
+							  if (last) {
+								  offer.active = false;
+								  node.open[c][offer.target]
+									   [offer.sequence] = now;
+							  }
+						  }
+					  });
 				Arrival &arrival = node.arrivals[c];
-				with_source(top, c, [&](auto &valid, auto &ready, auto &data, auto &first, auto &last, auto &bad) {
-					if (!valid || !ready)
-						return;
-					if (first != !arrival.inside)
-						changed++;
-					if (first)
-						arrival = { true, data & 0xff, 1, data >> 16, 0,
-							    (data >> 8 & 0xff) == n && (data & 0xff) < nodes };
-					else if (++arrival.words == 2)
-						arrival.sequence = data;
-					else
-						arrival.right &= data == payload(arrival.source, n, c, arrival.sequence, arrival.words);
-					node.words_out += in_window;
-					if (!last)
-						return;
-					arrival.inside = false;
-					if (bad) {
-						return;
-					}
-					if (!arrival.right || arrival.words != arrival.expected) {
-						changed++;
-						return;
-					}
-					auto &sent = ring[arrival.source].open[c][n];
-					auto found = sent.find(arrival.sequence);
-					int64_t &last_heard = ring[arrival.source].heard[c][n];
-					if (found == sent.end()) {
-						twice++;
-						return;
-					}
-					if ((int64_t)arrival.sequence <= last_heard)
-						disordered++;
-					last_heard = arrival.sequence;
-					if (in_window) {
-						way.push_back(now - found->second);
-						node.packets_out++;
-					}
-					sent.erase(found);
-				});
+				with_source(
+					top, c,
+					[&](auto &valid, auto &ready, auto &data, auto &first,
+					    auto &last, auto &bad) {
+						if (!valid || !ready)
+							return;
+						if (first != !arrival.inside)
+							changed++;
+						if (first)
+							arrival = {
+								true,
+								data & 0xff,
+								1,
+								data >> 16,
+								0,
+								(data >> 8 & 0xff) == n && (data & 0xff) < nodes
+							};
+						else if (++arrival.words == 2)
+							arrival.sequence = data;
+						else
+							arrival.right &=
+								data == payload(arrival.source, n,
+										c, arrival.sequence,
+										arrival.words);
+						node.words_out += in_window;
+						if (!last)
+							return;
+						arrival.inside = false;
+						if (bad) {
+							return;
+						}
+						if (!arrival.right ||
+						    arrival.words != arrival.expected) {
+							changed++;
+							return;
+						}
+						auto &sent = ring[arrival.source].open[c][n];
+						auto found = sent.find(arrival.sequence);
+						int64_t &last_heard =
+							ring[arrival.source].heard[c][n];
+						if (found == sent.end()) {
+							twice++;
+							return;
+						}
+						if ((int64_t)arrival.sequence <= last_heard)
+							disordered++;
+						last_heard = arrival.sequence;
+						if (in_window) {
+							way.push_back(now - found->second);
+							node.packets_out++;
+						}
+						sent.erase(found);
+					});
 				quiet &= !offer.active && !arrival.inside;
-				with_source(top, c, [&](auto &valid, auto &, auto &, auto &, auto &, auto &) { quiet &= !valid; });
+				with_source(top, c,
+					    [&](auto &valid, auto &, auto &, auto &, auto &,
+						auto &) { quiet &= !valid; });
 			}
 			quiet &= node.begun.empty() && !top.stopped;
 		}
@@ -436,8 +502,9 @@ int main(int argc, char **argv)
 	}
 	double total = 0, squares = 0;
 	unsigned senders = 0;
-	printf("{\"nodes\": %u, \"delay\": %u, \"words\": %u, \"pattern\": \"%s\", \"up_cycles\": %" PRIu64 ",\n", nodes, delay,
-	       words, pattern.c_str(), up_at);
+	printf("{\"nodes\": %u, \"delay\": %u, \"words\": %u, \"pattern\": \"%s\", \"up_cycles\": %" PRIu64
+	       ",\n",
+	       nodes, delay, words, pattern.c_str(), up_at);
 	printf("\"sent\": [");
 	for (unsigned n = 0; n < nodes; n++) {
 		double share = (double)ring[n].words_in / cycles;
@@ -459,22 +526,26 @@ int main(int argc, char **argv)
 	printf("],\n\"used\": [");
 	for (unsigned n = 0; n < nodes; n++)
 		printf("%s%.5f", n ? ", " : "", (double)ring[n].used / cycles);
-	printf("],\n\"throughput\": %.5f, \"packets\": %" PRIu64 ", \"jain\": %.5f,\n", received, packets,
-	       squares ? total * total / (senders * squares) : 0);
+	printf("],\n\"throughput\": %.5f, \"packets\": %" PRIu64 ", \"jain\": %.5f,\n", received,
+	       packets, squares ? total * total / (senders * squares) : 0);
 	print_latency("latency", way);
 	print_latency("send_to_echo", echo);
 	print_latency("reserved", waits);
 	print_latency("outage", outage);
-	printf("\"sends\": %" PRIu64 ", \"busy\": %" PRIu64 ", \"order\": %" PRIu64 ", \"grants\": %" PRIu64
+	printf("\"sends\": %" PRIu64 ", \"busy\": %" PRIu64 ", \"order\": %" PRIu64
+	       ", \"grants\": %" PRIu64
 	       ", \"refusals_after_reservation\": %u, \"stalled\": %.5f, \"bypass_high\": %u,\n",
-	       sends, busy, order, grants, most_refusals, (double)stalled / cycles / nodes, most_bypass);
-	printf("\"lost\": %" PRIu64 ", \"damaged\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"scrubbed\": %" PRIu64
-	       ", \"expired\": %" PRIu64 ", \"go_set\": %" PRIu64 ", \"misrouted\": %" PRIu64
-	       ", \"overflows\": %" PRIu64 ", \"link_lost\": %" PRIu64 ",\n",
+	       sends, busy, order, grants, most_refusals, (double)stalled / cycles / nodes,
+	       most_bypass);
+	printf("\"lost\": %" PRIu64 ", \"damaged\": %" PRIu64 ", \"dropped\": %" PRIu64
+	       ", \"scrubbed\": %" PRIu64 ", \"expired\": %" PRIu64 ", \"go_set\": %" PRIu64
+	       ", \"misrouted\": %" PRIu64 ", \"overflows\": %" PRIu64 ", \"link_lost\": %" PRIu64
+	       ",\n",
 	       lost, damaged, dropped, scrubbed, expired, go_set, misrouted, overflows, losses);
-	bool failed = twice || disordered || changed || missing > reported + (downs ? nodes * channels * (uint64_t)downs : 0);
-	printf("\"missing\": %" PRIu64 ", \"reported\": %" PRIu64 ", \"twice\": %" PRIu64 ", \"disordered\": %" PRIu64
-	       ", \"changed\": %" PRIu64 ", \"failed\": %s}\n",
+	bool failed = twice || disordered || changed ||
+		      missing > reported + (downs ? nodes * channels * (uint64_t)downs : 0);
+	printf("\"missing\": %" PRIu64 ", \"reported\": %" PRIu64 ", \"twice\": %" PRIu64
+	       ", \"disordered\": %" PRIu64 ", \"changed\": %" PRIu64 ", \"failed\": %s}\n",
 	       missing, reported, twice, disordered, changed, failed ? "true" : "false");
 	return failed;
 }

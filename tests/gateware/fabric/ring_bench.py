@@ -1,6 +1,6 @@
 """A ring of bare nodes in Verilator: build it, run it, and read its result.
 
-    python tests/gateware/fabric/ring_bench.py nodes=8 pattern=uniform
+python tests/gateware/fabric/ring_bench.py nodes=8 pattern=uniform
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -24,7 +24,7 @@ BUILD = HERE.parents[2] / "build" / "tests" / "ring"
 # load     words a cycle that each node offers; 1 or more is as much as it can
 # take     chance that a layer above takes a word in a cycle
 # stall    chance that a transmitter takes no word in a cycle
-# errors   chance that a word on a cable is lost, erroneous or changed
+# errors   chance that a word on a cable has a code error
 # cuts     chance in each cycle that a cable is cut, for at most 400 cycles
 # warmup, cycles, drain   cycles before, in and after the measurement
 DEFAULTS = dict(
@@ -114,6 +114,26 @@ def run(program=None, **options):
     if result.returncode not in (0, 1):
         raise RuntimeError(result.stderr)
     return json.loads(result.stdout)
+
+
+def faulty(random):
+    """Options of a run with stalls, errors and cuts, from a random.Random."""
+    words = random.choice((16, 64, 64, 300, 1047))
+    return dict(
+        seed=random.randrange(1 << 30),
+        nodes=random.randrange(2, 17),
+        delay=random.randrange(1, 60),
+        words=words,
+        least_words=random.choice((3, words)),
+        channels=4 if words > 64 else random.randrange(1, 16),
+        pattern=random.choice(("uniform", "next", "half", "hot", "sender")),
+        load=random.choice((0.01, 0.1, 1)),
+        take=random.choice((1, 1, 0.5, 0.1)),
+        stall=random.choice((0, 0, 0.0001, 0.01)),
+        errors=random.choice((0, 0, 1e-5, 1e-4, 1e-3)),
+        cuts=random.choice((0, 0, 1e-4, 1e-3)),
+        cycles=20000,
+    )
 
 
 if __name__ == "__main__":

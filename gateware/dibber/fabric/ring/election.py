@@ -10,14 +10,22 @@ from litex.soc.interconnect import stream
 
 from dibber.fabric.ring.transit import ring_symbols_layout
 from dibber.fabric.ring.words import ADDRESS_BITS
-from dibber.link.symbols import (K_NONCE, K_PING, K_PONG, NONCE_TRAIN_WORDS, SILENCE_WORDS, nonce_word,
-    ping_word, pong_word)
+from dibber.link.symbols import (K_NONCE, K_PING, K_PONG, NONCE_TRAIN_WORDS, nonce_word, ping_word,
+    pong_word)
 
 # Most nodes of a ring: the targets of a turn of 4 bits.
 NODES = 1 << ADDRESS_BITS
 
 # Words between two of NUMBER and SIZE while the ring is UP.
 KEEP_WORDS = 1024
+
+# Cycles without a NUMBER after which a node forgets its address. A NUMBER may wait in the bypass FIFO
+# of each node.
+FORGET_CYCLES = 65536
+
+# A NUMBER counts the nodes in its low bits. The others are the scrubber's epoch: it changes when the
+# scrubber leaves UP, so a NUMBER from before does not close the ring.
+COUNT_BITS = 5
 
 class RingElection(LiteXModule):
     """The lowest nonce that goes all the way round makes its node the scrubber (Chang and Roberts,
@@ -65,6 +73,8 @@ class RingElection(LiteXModule):
         value     = Signal(8)
         is_nonce, is_number, is_size = Signal(), Signal(), Signal()
         numbered  = Signal()
+        epoch     = Signal(8 - COUNT_BITS)
+        count     = value[:COUNT_BITS]
         next_copy = Signal(8)
         self.comb += [
             nonce.eq(came.data[8:24]),
@@ -77,13 +87,13 @@ class RingElection(LiteXModule):
             If(is_nonce,
                 keep.valid.eq(~self.up & ((nonce < self.nonce) | (self.nonce == 0)) & (nonce != 0))
             ).Elif(is_number,
-                keep.valid.eq(~self.scrubber & (value < NODES)),
+                keep.valid.eq(~self.scrubber & (count < NODES)),
                 keep.data.eq(ping_word(next_copy))
             ).Elif(is_size,
                 keep.valid.eq(~self.scrubber)
             ),
         ]
-        fresh = Signal(max=SILENCE_WORDS)  # cycles since a NUMBER came
+        fresh = Signal(max=FORGET_CYCLES)  # cycles since a NUMBER came
         self.comb += [
             self.known.eq(numbered & (self.size > 1) & (self.closed | ~self.scrubber)),
         ]
@@ -92,7 +102,11 @@ class RingElection(LiteXModule):
             If(is_nonce,
                 If(nonce == self.nonce,
                     self.scrubber.eq(1),
-                    If(~self.scrubber, self.closed.eq(0), self.size.eq(0))
+                    If(~self.scrubber,
+                        epoch.eq(epoch + 1),
+                        self.closed.eq(0),
+                        self.size.eq(0)
+                    )
                 ).Else(
                     self.peer.eq(nonce),
                     self.peer_known.eq(1)
@@ -104,21 +118,28 @@ class RingElection(LiteXModule):
             ),
             If(is_number,
                 fresh.eq(0),
-                numbered.eq(1),
                 If(self.scrubber,
-                    self.address.eq(0),
-                    self.size.eq(value),
-                    self.closed.eq(value > 1),
-                    self.loopback.eq(value == 1)
-                ).Elif(value < NODES,
-                    self.address.eq(value)
+                    If(value[COUNT_BITS:] == epoch,
+                        numbered.eq(1),
+                        self.address.eq(0),
+                        self.size.eq(count),
+                        self.closed.eq(count > 1),
+                        self.loopback.eq(count == 1)
+                    ),
+                ).Elif(count < NODES,
+                    numbered.eq(1),
+                    self.address.eq(count)
                 ),
             ),
             If(is_size & ~self.scrubber, self.size.eq(value)),
+            # A new NUMBER must come before this node is UP again. Otherwise a WHOLE without a scrubber
+            # could go round for ever.
             If(self.lost,
-                self.closed.eq(0)
+                numbered.eq(0),
+                self.closed.eq(0),
+                epoch.eq(epoch + 1)
             ),
-            If(~self.aligned | (fresh == SILENCE_WORDS - 1),
+            If(~self.aligned | (fresh == FORGET_CYCLES - 1),
                 fresh.eq(0),
                 numbered.eq(0),
                 self.size.eq(0),
@@ -143,7 +164,7 @@ class RingElection(LiteXModule):
                     single.data.eq(nonce_word(self.nonce))],
                 1: [
                     single.valid.eq(self.scrubber),
-                    single.data.eq(ping_word(Constant(1, 8)))],
+                    single.data.eq(ping_word(Cat(Constant(1, COUNT_BITS), epoch)))],
                 2: [
                     single.valid.eq(self.scrubber & self.closed),
                     single.data.eq(pong_word(Cat(self.size, Constant(0, 3))))],

@@ -17,7 +17,7 @@ from dibber.fabric.ring.words import ADDRESS_BITS, GRANT, LOST, NUMBER_BITS, STA
 OUTSTANDING = 16
 
 # Cycles without an answer after which the oldest packet is lost.
-SILENCE_CYCLES = 16384
+SILENCE_CYCLES = 65536
 
 class RingNumbers(LiteXModule):
     """Number the packets that leave, and find the packet of each answer.

@@ -15,7 +15,7 @@ from dibber.layouts import serial_tx_layout
 from dibber.link.symbols import FIRST_IS_K, HEAR_BIT, K_END, K_END_BAD, K_RESUME, K_START, flow_word
 
 # Cycles without a GO after which the scrubber sets it.
-GO_CYCLES = 8192
+GO_CYCLES = 65536
 
 class RingOutput(LiteXModule):
     """Send one word a cycle: what passes, own packets, or idles with the go bit.

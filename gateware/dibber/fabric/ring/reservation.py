@@ -14,16 +14,20 @@ from dibber.fabric.ring.words import ADDRESS_BITS, BUSY_A, BUSY_B, ORDER, STATUS
 # Grants whose packets may be on their way at once.
 GRANTS = 3
 
+# The source that comes first moves by so many addresses with each turn, because those that are
+# served last may miss the next turn.
+STEP = 5
+
 # Cycles after which a set is cleared if none of its grants was used: its sources are gone.
-EXPIRY_CYCLES = 16384
+EXPIRY_CYCLES = 65536
 
 class RingReservation(LiteXModule):
     """Accept a packet, or refuse it and reserve room for its source's retry.
 
     A source that was refused is in one of two sets, the older or the younger one. Sources of the
-    older set get *grants*, the lowest first, while there is room for one more largest packet than
-    there are grants. When the older set is empty, the younger one becomes the older one. So a
-    source waits for at most two packets of each other source.
+    older set get *grants*, in the order of their addresses from a start that moves, while there is
+    room for one more largest packet than there are grants. When the older set is empty, the younger
+    one becomes the older one. So a source waits for at most two packets of each other source.
 
     Parameters
     ----------
@@ -104,6 +108,10 @@ class RingReservation(LiteXModule):
         # Grants -----------------------------------------------------------------------------------
         # While a packet is being taken, its room is not in `level` yet. One that is refused must
         # have its echo sent before its grant.
+        def first(bits):
+            return Cat(*[bits[n] & (bits[:n] == 0) if n else bits[0] for n in range(nodes)])
+        start   = Signal(ADDRESS_BITS)  # the source that comes first in this turn
+        above   = Signal(nodes)         # those that want one, from that source upwards
         wants   = Signal(nodes)
         chosen  = Signal(nodes)
         number  = Signal(ADDRESS_BITS)
@@ -111,7 +119,8 @@ class RingReservation(LiteXModule):
         quiet   = Signal()
         self.comb += [
             wants.eq(older & ~granted),
-            chosen.eq(wants & (~wants + 1)),
+            above.eq(Cat(*[wants[n] & (start <= n) for n in range(nodes)])),
+            chosen.eq(Mux(above != 0, first(above), first(wants))),
             number.eq(reduce(or_, [Mux(chosen[n], n, 0) for n in range(nodes)])),
             quiet.eq(~self.ask & ~self.taking),
             gives.eq(quiet & (wants != 0) & fits & (grants != GRANTS) & ~grant.valid),
@@ -152,7 +161,10 @@ class RingReservation(LiteXModule):
             ).Elif(older == 0,
                 older.eq(younger),
                 younger.eq(0),
-                If(younger != 0, age.eq(~age)),
+                If(younger != 0,
+                    age.eq(~age),
+                    start.eq(start + STEP)
+                ),
             ),
             If(self.clear,
                 older.eq(0),

@@ -23,7 +23,7 @@ SLOT_BITS = 2
 GROWTH = 8
 
 # A retry without a grant happens after one to two of these periods.
-RETRY_CYCLES = 2048
+RETRY_CYCLES = 32768
 
 class SendSlot:
     """What is known of one packet.
