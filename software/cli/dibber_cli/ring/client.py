@@ -11,7 +11,7 @@ import random
 
 from dibber_cli.ring.clock import Clock
 from dibber_cli.ring.figures import WorkCount
-from dibber_cli.ring.parameters import targets_of
+from dibber_cli.ring.parameters import mean_bytes, targets_of
 
 ASK, DATA, ANSWER = range(3)  # what a part of a block is
 
@@ -55,6 +55,7 @@ class Work:
         self.clock, self.workload, self.source = clock, workload, source
         self.count, self.send = count, send
         self.answer = round(parameters.client["answer_ns"] * 1e3)
+        self.step = parameters.ring["symbol_bytes"]  # between two sizes of a block
         self.random = random.Random(seed)
         self.targets = targets_of(workload, source, parameters.ring["nodes"])
         self.hot = workload["hot_node"] if workload["pattern"] == "hot-receiver" else None
@@ -69,12 +70,15 @@ class Work:
                 self.begin()
 
     def _open(self):
-        """Blocks at random times (Poisson), at the offered rate of payload."""
-        mean = self.workload["block_bytes"] * (1 - self.workload["short_share"])
-        interval = 1e6 * mean / self.workload["offered_mbps"]
+        """Blocks at random times, at the offered rate of payload: the times between two blocks are
+        exponential (Poisson), or uniform from 0 to twice their mean.
+        """
+        mean = 1e6 * mean_bytes(self.workload) / self.workload["offered_mbps"]
+        poisson = self.workload["spacing"] == "poisson"
         while True:
+            draw = self.random.expovariate(1) if poisson else 2 * self.random.random()
             self.clock.events += 1
-            yield self.clock.env.timeout(round(self.random.expovariate(1 / interval)))
+            yield self.clock.env.timeout(round(mean * draw))
             self.begin()
 
     def _target(self) -> int:
@@ -85,6 +89,8 @@ class Work:
     def begin(self) -> None:
         """Ask for one block."""
         size, work = self.workload["block_bytes"], self.workload
+        if work["least_bytes"] is not None:
+            size = self.random.randrange(work["least_bytes"], size + 1, self.step)
         if work["short_share"] and self.random.random() < work["short_share"]:
             size = 0
         block = Block(self, self.source, self._target(), size, self.clock.env.now)

@@ -13,7 +13,9 @@ import simpy
 from simpy.events import Event, Timeout
 
 Callback = Callable[[Event], None]
-LAST = simpy.events.NORMAL + 1  # priority: behind all other events of the same time
+# Priorities among events of the same time.
+FIRST = simpy.events.URGENT
+LAST = simpy.events.NORMAL + 1
 
 
 class Clock:
@@ -34,10 +36,17 @@ class Clock:
         event = Timeout(self.env, delay, value)
         event.callbacks.append(callback)  # type: ignore[union-attr]  # it is not processed yet
 
-    def after_others(self, delay: int, callback: Callback) -> None:
-        """The same, but after all other events of that time."""
+    def before_others(self, delay: int, callback: Callback, value: Any = None) -> None:
+        """The same, but before other events of that time."""
+        self._with(FIRST, delay, callback, value)
+
+    def after_others(self, delay: int, callback: Callback, value: Any = None) -> None:
+        """The same, but after other events of that time."""
+        self._with(LAST, delay, callback, value)
+
+    def _with(self, priority, delay, callback, value):
         self.events += 1
         event = Event(self.env)
-        event._ok, event._value = True, None
+        event._ok, event._value = True, value
         event.callbacks.append(callback)  # type: ignore[union-attr]
-        self.env.schedule(event, LAST, delay)  # type: ignore[arg-type]
+        self.env.schedule(event, priority, delay)

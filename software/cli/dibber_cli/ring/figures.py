@@ -22,10 +22,14 @@ class LinkCount:
         self.stalls: list[int] = []
         self.waits: list[int] = []  # in the bypass FIFO, of those that waited
 
-    def sent(self, packet: Packet, start: int) -> None:
+    def sent(self, item, start: int) -> None:
+        """An item of the node leaves."""
         if start >= self.begin:
-            self.own += packet.length
-            self.packets += 1
+            if type(item) is Packet:
+                self.own += item.length
+                self.packets += 1
+            else:
+                self.echoes += item.length
 
     def passed(self, item, start: int, waited: int) -> None:
         if start >= self.begin:
@@ -67,6 +71,7 @@ class NodeCount:
         self.received_bytes = [0] * channels
         self.received = [0] * channels
         self.latencies: list[list[int]] = [[] for _ in range(channels)]  # ready to delivered
+        self.crossings: list[int] = []  # whole in its send buffer to delivered
         self.round_trips: list[int] = []  # last symbol sent to the echo's last symbol
         self.until_echo: list[int] = []  # ready to the echo's last symbol
         self.refused = [0] * channels  # echoes BUSY
@@ -93,6 +98,7 @@ class NodeCount:
             self.received[packet.channel] += 1
             self.received_bytes[packet.channel] += packet.bytes
             self.latencies[packet.channel].append(now - packet.ready)
+            self.crossings.append(now - packet.written)
 
 
 class WorkCount:

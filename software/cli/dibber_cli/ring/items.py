@@ -1,4 +1,4 @@
-"""What travels on a ring: send packets, echoes, grants, and the idle symbols between them."""
+"""What travels on a ring: send packets, echoes, grants, housekeeping, and idles between them."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -32,7 +32,8 @@ class Packet:
     label          : age of its reservation: None, BUSY_A or BUSY_B
     granted        : the target keeps room for it
     tries          : how often it was sent
-    ready, left    : when the client gave it, and when its last symbol left the last time
+    ready, written : when the client gave it, and when it was whole in a send buffer
+    left           : when its last symbol left the last time
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class Packet:
         "granted",
         "tries",
         "ready",
+        "written",
         "left",
     )
 
@@ -57,7 +59,7 @@ class Packet:
         self.label: str | None = None
         self.granted = False
         self.tries = 0
-        self.ready = 0
+        self.ready = self.written = 0
         self.left = 0
 
 
@@ -76,6 +78,15 @@ class Echo:
 
     def __init__(self, packet: Packet, length: int, answer: str) -> None:
         self.to, self.length, self.packet, self.answer = packet.source, length, packet, answer
+
+
+class Housekeeping:
+    """What a ring tells itself: it goes round once, and the node that sent it takes it off."""
+
+    __slots__ = ("to", "length")
+
+    def __init__(self, node: int, length: int) -> None:
+        self.to, self.length = node, length
 
 
 class Grant:

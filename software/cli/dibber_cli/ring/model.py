@@ -8,16 +8,12 @@ from typing import Any
 from dibber_cli.ring import figures
 from dibber_cli.ring.client import Block, Work
 from dibber_cli.ring.clock import Clock
-from dibber_cli.ring.dibber import DibberStation
 from dibber_cli.ring.figures import LinkCount, NodeCount, WorkCount
-from dibber_cli.ring.items import ACCEPTED, Grant, Packet
+from dibber_cli.ring.items import ACCEPTED, Grant, Housekeeping, Packet
 from dibber_cli.ring.parameters import Parameters
-from dibber_cli.ring.reservation import Ages, Grants
-from dibber_cli.ring.sci import SciStation
+from dibber_cli.ring.reservation import Ages, Grants, Room
 from dibber_cli.ring.sender import Sender
 from dibber_cli.ring.station import Station
-
-OUTPUTS = {"sci": SciStation, "dibber": DibberStation}
 
 
 class Node:
@@ -44,7 +40,8 @@ class Node:
 
     def _buffer(self, ring: int, channel: int) -> Ages | Grants:
         kind = self.parameters.buffers["reservation"]
-        room = self.parameters.buffers["receive"]
+        buffers = self.parameters.buffers
+        room = Room(buffers["receive"], buffers["largest_bytes"])
         if kind != "grant":
             return Ages(room, kind == "retry")
         length = self.parameters.packet["echo_symbols"] * self.parameters.symbol_ps
@@ -61,6 +58,7 @@ class Node:
         client = self.parameters.client
         fixed = round(1e3 * client["receive_ns"])
         rate = 1e6 / client["receive_mbps"] if client["receive_mbps"] else 0
+        late = round(self.parameters.node["take_symbols"] * self.parameters.symbol_ps)
 
         def answer(packet: Packet, first: int, last: int) -> str:
             flow = packet.source, packet.channel, ring
@@ -70,8 +68,8 @@ class Node:
             if said == ACCEPTED:
                 self.expected[flow] = packet.number + 1
                 begin = max(first, self.port_free)
-                end = max(last, begin + fixed + round(rate * packet.bytes))
                 self.port_free = begin + fixed + round(rate * packet.bytes)
+                end = max(last, self.port_free) + late
                 self.clock.after(end - self.clock.env.now, self._taken, (packet, buffer))
             return said
 
@@ -83,7 +81,7 @@ class Node:
 
     def _taken(self, event) -> None:
         packet, buffer = event._value
-        buffer.free()
+        buffer.free(packet)
         self.count.delivered(packet, self.clock.env.now)
         packet.block.work.arrived(packet.block)
 
@@ -141,6 +139,10 @@ class Model:
         self.links = [[LinkCount(self.begin) for _ in range(nodes)] for _ in range(rings)]
         for ring in range(rings):
             self._wire(ring)
+        period = parameters.ring["housekeeping_symbols"]
+        if period:
+            for ring in range(rings):
+                self.clock.env.process(self._housekeep(self.nodes[0].stations[ring], period))
         self.counts = [WorkCount(self.begin) for _ in parameters.workloads]
         for number, workload in enumerate(parameters.workloads):
             for source in workload["sources"]:
@@ -154,15 +156,22 @@ class Model:
         for node in self.nodes:
             link = node.number if ring == 0 else (node.number - 1) % nodes
             sender, count = node.senders[ring], self.links[ring][node.number]
-            station = OUTPUTS[self.parameters.ring["output"]](
-                node.number, self.clock, sender, count, self.parameters, hops[link]
-            )
+            station = Station(node.number, self.clock, sender, count, self.parameters, hops[link])
             station.accept, station.echoed = node.accept(ring), node.echoed(ring)
             sender.offer = station.offer
             node.stations.append(station)
         step = 1 if ring == 0 else -1
         for node in self.nodes:
             node.stations[ring].next = self.nodes[(node.number + step) % nodes].stations[ring]
+
+    def _housekeep(self, station: Station, period: int):
+        """Node 0 sends two words of housekeeping in each period."""
+        symbol = self.parameters.symbol_ps
+        while True:
+            self.clock.events += 1
+            yield self.clock.env.timeout(period * symbol)
+            for word in range(2):
+                station.put(Housekeeping(0, symbol))
 
     def _send(self, block, source, target, channel, size) -> None:
         self.nodes[source].send(block, target, channel, size)
@@ -208,6 +217,7 @@ class Model:
                 "jain": figures.jain([sent[s] for s in self._sources()]),
                 "refused": sum(sum(node.count.refused) for node in nodes),
                 "latency": figures.distribution(of_all),
+                "crossing": figures.distribution([t for n in nodes for t in n.count.crossings]),
                 "round_trip": figures.distribution(trips),
             },
             "by_workload": [

@@ -19,6 +19,7 @@ MOST_BYTES = 1 << 20  # of a file
 NODES = (2, 64)
 CHANNELS = 4
 MOST_WORKLOADS = 16
+MOST_PACKETS = 65_536  # of a block
 
 KEYS: dict[str, dict[str, Key]] = {
     "ring": {
@@ -30,12 +31,12 @@ KEYS: dict[str, dict[str, Key]] = {
         "wire_m": Lengths(0, 10_000),
         "wire_ns_per_m": Number(0, 100, default=5.0),
         "go_bits": Flag(default=True),
-        "output": Choice("sci", "dibber", default="sci"),
+        "housekeeping_symbols": Whole(16, 1_000_000, default=None),
     },
     "node": {
         "pass_symbols": Number(1, 10_000),
-        "turn_symbols": Number(-1_000, 10_000),
         "launch_symbols": Number(0, 100_000, default=0),
+        "take_symbols": Number(-1_000, 10_000, default=0),
         "retry_symbols": Number(0, 100_000, default=0),
     },
     "packet": {
@@ -48,7 +49,8 @@ KEYS: dict[str, dict[str, Key]] = {
     "buffers": {
         "channels": Whole(1, CHANNELS),
         "send": Whole(1, 1_024),
-        "receive": Whole(1, 1_024),
+        "receive": Number(1, 1_024),
+        "largest_bytes": Whole(1, 1 << 20, default=None),
         "reservation": Choice("retry", "grant", "none", default="retry"),
     },
     "client": {
@@ -78,9 +80,11 @@ WORKLOAD: dict[str, Key] = {
     "hot_node": Whole(0, NODES[1] - 1, default=0),
     "hot_share": Number(0, 1, default=1.0),
     "block_bytes": Whole(0, 1 << 26),
+    "least_bytes": Whole(0, 1 << 26, default=None),
     "short_share": Number(0, 1, default=0.0),
     "outstanding": Whole(1, 4_096, default=None),
     "offered_mbps": Number(1e-6, 1e9, default=None),
+    "spacing": Choice("poisson", "uniform", default="poisson"),
     "channel": Whole(0, CHANNELS - 1, default=0),
     "answer_channel": Whole(0, CHANNELS - 1, default=None),
 }
@@ -195,19 +199,17 @@ def _check_sizes(values):
         )
     if ring["rings"] == 1 and ring["choose"] != "shortest":
         raise ValueError(f"'ring.choose' = {ring['choose']!r} needs 'ring.rings' = 2")
-    if node["turn_symbols"] < -packet["echo_symbols"]:
+    if packet["echo_symbols"] > packet["overhead_symbols"]:
         raise ValueError(
-            f"'node.turn_symbols' = {node['turn_symbols']} would put the echo's last symbol before "
-            f"the last one of its packet; the least is {-packet['echo_symbols']}"
+            f"'packet.echo_symbols' = {packet['echo_symbols']} is above 'packet.overhead_symbols': "
+            "an echo takes the place of its packet's last symbols"
         )
-    if -node["turn_symbols"] > packet["overhead_symbols"]:
+    if -node["take_symbols"] > min(packet["overhead_symbols"], node["pass_symbols"]):
         raise ValueError(
-            "'node.turn_symbols' would begin an echo before the first symbol of its packet"
+            "'node.take_symbols' would give a packet to the client before its last symbol came"
         )
     if ring["go_bits"] and packet["separator_symbols"] < 1:
         raise ValueError("'packet.separator_symbols' must be 1 or more: it carries the go bit")
-    if ring["output"] == "dibber" and packet["separator_symbols"] != 1:
-        raise ValueError("'ring.output' = 'dibber' needs 'packet.separator_symbols' = 1")
     if values["buffers"]["reservation"] == "grant" and node["retry_symbols"]:
         raise ValueError("'node.retry_symbols' is not for 'buffers.reservation' = 'grant'")
     if limit and limit["least"] > limit["most"]:
@@ -236,12 +238,23 @@ def _check_workload(path, workload, values):
             raise ValueError(f"'{path}.short_share' is only for messages")
         if workload["block_bytes"] < 1:
             raise ValueError(f"'{path}.block_bytes' must be 1 or more")
-    mean = workload["block_bytes"] * (1 - workload["short_share"])
-    if workload["offered_mbps"] is not None and not mean:
+    least = workload["least_bytes"]
+    if least is not None and least > workload["block_bytes"]:
+        raise ValueError(f"'{path}.least_bytes' is above '{path}.block_bytes'")
+    if workload["block_bytes"] > MOST_PACKETS * values["packet"]["payload_bytes"]:
+        raise ValueError(f"'{path}.block_bytes' is more than {MOST_PACKETS} packets")
+    if workload["offered_mbps"] is not None and not mean_bytes(workload):
         raise ValueError(f"'{path}.offered_mbps' counts payload, and no message has any")
     for source in workload["sources"]:
         if not targets_of(workload, source, nodes):
             raise ValueError(f"'{path}': node {source} has no target besides itself")
+
+
+def mean_bytes(workload: dict[str, Any]) -> float:
+    """Mean payload of a block."""
+    most, least = workload["block_bytes"], workload["least_bytes"]
+    mean = most if least is None else (most + least) / 2
+    return mean * (1 - workload["short_share"])
 
 
 def targets_of(workload: dict[str, Any], source: int, nodes: int) -> list[int]:

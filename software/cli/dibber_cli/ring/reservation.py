@@ -12,21 +12,41 @@ from collections.abc import Callable
 from dibber_cli.ring.items import ACCEPTED, BUSY_A, BUSY_B, ORDER, Packet
 
 
-class Ages:
-    """One channel of a node's receive buffer; a refused packet tries again at once, with its age.
+class Room:
+    """A receive buffer. It takes a packet if one of the largest size has room.
 
     Parameters
     ----------
-    room     : packets that the buffer holds
-    reserves : packets have ages. Without them, a packet may be refused for ever.
-
-    Attributes
-    ----------
-    used : packets in it
+    packets : of the largest size that it holds
+    largest : size of such a packet in bytes; None: each packet takes the room of a largest one
     """
 
-    def __init__(self, room: int, reserves: bool = True) -> None:
-        self.room, self.used, self.reserves = room, 0, reserves
+    def __init__(self, packets: float, largest: int | None = None) -> None:
+        self.largest = largest or 1
+        self.whole = largest is None
+        self.left = packets * self.largest
+
+    def fits(self, packets: int = 1) -> bool:
+        return self.left >= packets * self.largest
+
+    def take(self, packet: Packet) -> None:
+        self.left -= self.largest if self.whole else packet.bytes
+
+    def free(self, packet: Packet) -> None:
+        self.left += self.largest if self.whole else packet.bytes
+
+
+class Ages:
+    """One channel of a node; a refused packet tries again at once, with its age.
+
+    Parameters
+    ----------
+    room     : the Room
+    reserves : packets have ages. Without them, a packet may be refused for ever.
+    """
+
+    def __init__(self, room: Room, reserves: bool = True) -> None:
+        self.room, self.reserves = room, reserves
         self.served: str | None = None  # the age that is accepted
         self.waiting = {BUSY_A: 0, BUSY_B: 0}  # refused packets that have not come back, by age
 
@@ -37,8 +57,8 @@ class Ages:
         """
         label = packet.label
         turn = self.served is None or label == self.served
-        if turn and in_order and self.used < self.room:
-            self.used += 1
+        if turn and in_order and self.room.fits():
+            self.room.take(packet)
             if label:
                 self._came(label)
             return ACCEPTED
@@ -63,9 +83,9 @@ class Ages:
     def echoed(self) -> None:
         """The echo of the last packet has left."""
 
-    def free(self) -> None:
+    def free(self, packet: Packet) -> None:
         """The client took a packet."""
-        self.used -= 1
+        self.room.free(packet)
 
 
 class Grants:
@@ -73,13 +93,13 @@ class Grants:
 
     Parameters
     ----------
-    room  : packets that the buffer holds
+    room  : the Room
     grant : function(source): the source's retry has room. It is called while no packet is being
             taken or refused, because its echo must leave before its grant.
     """
 
-    def __init__(self, room: int, grant: Callable[[int], None]) -> None:
-        self.room, self.used, self.grant = room, 0, grant
+    def __init__(self, room: Room, grant: Callable[[int], None]) -> None:
+        self.room, self.grant = room, grant
         self.older: set[int] = set()  # sources with a reservation
         self.younger: set[int] = set()
         self.granted: set[int] = set()  # sources of the older set whose retry has room
@@ -92,17 +112,17 @@ class Grants:
         if source in self.older or source in self.younger:
             if not in_order:
                 return ORDER
-            room = self.room - self.used > len(self.granted)
-            if source not in self.granted and not (source in self.older and room):
+            room = source in self.older and self.room.fits(len(self.granted) + 1)
+            if source not in self.granted and not room:
                 return BUSY_A if source in self.older else BUSY_B
             self.granted.discard(source)
             self.older.discard(source)
-            self.used += 1
+            self.room.take(packet)
             return ACCEPTED
         if not in_order:
             return ORDER
-        if not self.older and self.used < self.room:
-            self.used += 1
+        if not self.older and self.room.fits():
+            self.room.take(packet)
             return ACCEPTED
         if not self.older:
             self.older.add(source)
@@ -115,9 +135,9 @@ class Grants:
         self.taking -= 1
         self._give()
 
-    def free(self) -> None:
+    def free(self, packet: Packet) -> None:
         """The client took a packet."""
-        self.used -= 1
+        self.room.free(packet)
         self._give()
 
     def _give(self) -> None:
@@ -126,7 +146,7 @@ class Grants:
         if not self.older:
             self.older, self.younger = self.younger, self.older
         for source in sorted(self.older - self.granted):
-            if self.room - self.used <= len(self.granted):
+            if not self.room.fits(len(self.granted) + 1):
                 return
             self.granted.add(source)
             self.grant(source)

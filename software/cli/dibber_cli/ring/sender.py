@@ -91,6 +91,7 @@ class Sender:
         self._fill(packet.channel)
 
     def _launch(self, packet: Packet) -> None:
+        packet.written = self.clock.env.now
         if self.launch:
             self.clock.after(self.launch, self._launched, packet)
         else:

@@ -35,6 +35,7 @@ def show(result: dict[str, Any]) -> None:
         ["time", *TIMES],
         [
             ["client to client", *_times(total["latency"])],
+            ["send buffer to client", *_times(total["crossing"])],
             ["last symbol to echo", *_times(total["round_trip"])],
         ],
     )

@@ -1,4 +1,6 @@
-"""`dibber ring model --validate`: the model against published figures of SCI and GigaRing."""
+"""`dibber ring model --validate`: the model against published figures of SCI and GigaRing, and
+against Dibber's own ring nodes in simulation (rtl.py).
+"""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -7,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dibber_cli import output
+from dibber_cli.ring import rtl
 from dibber_cli.ring.commands import FILES
 from dibber_cli.ring.model import Model
 from dibber_cli.ring.parameters import Parameters, checked, load
@@ -185,24 +188,25 @@ def _blocks(ring, peak):
 
 def rows(quick: bool = False) -> list[Row]:
     """All comparisons; `quick`: a sample of each kind."""
-    return [*sci(quick), *gigaring(quick)]
+    return [*sci(quick), *gigaring(quick), *(Row(*row) for row in rtl.rows(quick))]
 
 
 def show(found: list[Row]) -> None:
     output.table(
-        ["comparison", "model", "expected", "unit", "rule", ""],
+        ["comparison", "model", "expected", "%", "unit", "rule", ""],
         [
             [
                 row.name,
-                f"{row.value:.1f}",
-                f"{row.expected:.1f}",
+                f"{row.value:.4g}",
+                f"{row.expected:.4g}",
+                f"{100 * (row.value / row.expected - 1):+.1f}",
                 row.unit,
                 row.limit,
                 "good" if row.good else "WRONG",
             ]
             for row in found
         ],
-        group=5,
+        group=6,
     )
     wrong = sum(not row.good for row in found)
     print(f"{len(found)} rows, {wrong} wrong")
