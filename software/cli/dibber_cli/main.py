@@ -43,6 +43,7 @@ from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.intermixed import Parser
 from dibber_cli.link.commands import add_to as add_link
+from dibber_cli.ring.commands import add_to as add_ring
 from dibber_cli.selftest.commands import add_to as add_selftest
 from dibber_cli.timeline.commands import add_to as add_timeline
 
@@ -239,6 +240,7 @@ def parser():
 
     fabric.add_to(sub, command, add_profile)
     add_link(sub, command, add_profile)
+    add_ring(sub, group, command)
     add_bench(sub, group, command, add_profile)
     add_timeline(sub, command)
     completion.add_to(sub, command, parser)
