@@ -33,7 +33,7 @@ class World:
     """
 
     def __init__(self, data_width, random, busy=0.3, delay=60, refuse=lambda c: STATUS.OK):
-        self.dut = RemoteWindow(data_width, ENDPOINT)
+        self.dut = self.make(data_width)
         self.width = data_width // 8
         self.random, self.busy, self.delay, self.refuse = random, busy, delay, refuse
         self.pages = {}
@@ -46,6 +46,9 @@ class World:
         self.cycle = 0
         self.deaf = False  # no command ends
         self.halted = False  # the pages ignore writes
+
+    def make(self, data_width):
+        return RemoteWindow(data_width, ENDPOINT)
 
     # Host -----------------------------------------------------------------------------------------
 
