@@ -16,6 +16,8 @@ Ports of `dibber_card` (dw: data width):
     pcie_max_payload[16], pcie_max_request[16]     in    bytes
     pcie_extended_tags, pcie_msix_enable           in    configuration space bits
     pcie_bus_master                                in    requests to host memory may leave
+    pcie_in_aperture                               in    a TLP to BAR 2 is at pcie_rx; only with
+                                                         --window
     serial_tx_data[32], serial_tx_k[4]             out   four symbols, the first in the low bits
     serial_tx_ready                                in    the symbols are taken
     serial_loopback                                out   the transceiver is in loopback, and nothing
@@ -92,6 +94,7 @@ class SimPCIePHY(LiteXModule):
         self.extended_tags    = Signal(name_override="pcie_extended_tags")
         self.msix_enable      = Signal(name_override="pcie_msix_enable")
         self.bus_master       = Signal(name_override="pcie_bus_master")
+        self.in_aperture      = Signal(name_override="pcie_in_aperture")
 
 class SimSerialPHY(LiteXModule):
     """A transceiver with the simulator's cable in place of its analogue half."""
@@ -105,13 +108,13 @@ class SimSerialPHY(LiteXModule):
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
-    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES):
+    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False):
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
         self.flash  = flash_pads(clock_hz/4)
         self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes)
+            sram_bytes=sram_bytes, window=window)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
@@ -142,6 +145,8 @@ class SimCard(LiteXModule):
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
             self.pcie.extended_tags, self.pcie.msix_enable, self.pcie.bus_master, self.serial.signal, self.serial.loopback}
+        if window:
+            self.ios.add(self.pcie.in_aperture)
 
 # Build --------------------------------------------------------------------------------------------
 
@@ -170,11 +175,11 @@ def write_verilog(output, module, ios, name, sources=()):
     paths = [str((output / f"{name}.v").resolve()), *sources]
     write_if_changed(output / f"{name}.f", "\n".join(paths) + "\n")
 
-def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES):
+def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False):
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    card     = SimCard(platform, data_width, clock_hz, sram_bytes)
+    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window)
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
 def main():
@@ -183,9 +188,10 @@ def main():
     parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")
     parser.add_argument("--sram",       type=int, choices=[64, 128], default=SRAM_BYTES >> 10,
         help="KiB of the control program's SRAM")
+    parser.add_argument("--window",     action="store_true", help="with the remote window")
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
-    generate(args.output, args.data_width, args.clock, args.sram << 10)
+    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window)
 
 if __name__ == "__main__":
     main()

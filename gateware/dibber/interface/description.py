@@ -10,6 +10,7 @@ from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
 from dibber.interface.ethernet import ETHERNET_CONSTANTS, ETHERNET_ENUMS, ETHERNET_STRUCTS
 from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SWITCH_DROP
+from dibber.interface.window import WINDOW, WINDOW_CONSTANTS
 
 VERSION = (0, 5)
 
@@ -124,6 +125,7 @@ CONSTANTS = (
     ("CLOCK_MESSAGE",        0xd1b0, "vfio-user command number of the simulator's clock extension"),
     *SWITCH_CONSTANTS,
     *ETHERNET_CONSTANTS,
+    *WINDOW_CONSTANTS,
 )
 
 # Enumerations -------------------------------------------------------------------------------------
@@ -741,7 +743,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("INTERFACE_VERSION", "ro", "major in 31:16, minor in 15:0"),
     Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
     Register("FEATURES", "ro", "optional features of this card", (
-        Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),)),
+        Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),
+        Field("window", 1, "the remote window: BAR 2 and bank `window`"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
@@ -1204,7 +1207,7 @@ BRIDGE = bank("bridge", "host side of a card behind a UART",
         "written there; write ones to clear", count=8),
 )
 
-BANKS = (HOST, DOORBELL, MCP, BRIDGE, SWITCH)
+BANKS = (HOST, DOORBELL, MCP, BRIDGE, WINDOW, SWITCH)
 
 INTERFACE = Interface(VERSION, CONSTANTS, ENUMS, STRUCTS, BANKS)
 
