@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from dibber_cli.bench import remote, stride
+from dibber_cli.bench import hosts, remote, stride
+from dibber_cli.errors import CommandError
 from dibber_cli.soak import distant
 from dibber_cli.soak.memory import Memory
 from libdibber.binding import MailboxAddress
@@ -33,6 +34,7 @@ def test_options_that_make_no_sense_together(run, words, reason):
     [
         (("bidir", "--both"), "in both directions without --both"),
         (("latency", "--both"), "has no --both"),
+        (("rate", "--depth", "2"), "has no --depth"),
         (("rate", "--duration", "1"), "has no --duration"),
         (("block", "--series", "sendrecv-postal", "--duration", "1"), "has no --duration"),
         (("link", "--timeline", "x"), "starts several simulators"),
@@ -142,3 +144,12 @@ def test_an_order_of_a_soak_that_makes_no_sense_is_refused(order):
     client = distant.Client(Orders(order), seed=1)
     with pytest.raises(ExchangeError, match="order-1 makes no sense"):
         client.recv()
+
+
+@pytest.mark.parametrize("wrong", [{"depth": -1}, {"depth": 1 << 40}, {"duration": float("nan")}])
+def test_a_server_refuses_a_run_whose_numbers_are_out_of_range(wrong):
+    run = {"test": "stride", "series": "", "quick": True, "seed": 1, "digest": ""}
+    exchange = Orders({**run, "duration": 0, "both": False, "depth": 0, **wrong})
+    with pytest.raises(CommandError, match="refused: it makes no sense"):
+        hosts._agree(exchange, stride, None)
+    assert "refused" in exchange.published["taken"]

@@ -50,6 +50,7 @@ NUMBERS = {
     "--ber": (("link", "test"), 0, 0.1, "r"),
     "--interval": (("monitor", "sim:/nowhere"), 0, 86_400, "r"),
     "--duration": (("bench", "stride"), 0, 3.6e6, "r"),
+    "--depth": (("bench", "stride"), 0, C.SLOTS, "w"),
     "--transfer": (("timeline", "run.json"), 0, 1 << 31, "w"),
     "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
     "--endpoint": (("reg", "read", "sim:/nowhere", "PROGRAM"), 0, 255, "w"),

@@ -141,14 +141,15 @@ def _transfers(pair):
 def test_duration_and_both_directions_are_agreed_upon(pair, port, tmp_path):
     server = dibber("bench", "block", "--server", "--port", port, "--token", "word", pair.uris[1])
     client = dibber(
-        *("bench", "block", "--quick", "--series", "put", "--duration", "0.3", "--both"),
+        *("bench", "block", "--quick", "--series", "put-one-at-a-time", "--duration", "0.3"),
+        *("--both", "--depth", "16"),
         *("--client", "localhost", "--port", port, "--token", "word", "--json"),
         *("--out", tmp_path, pair.uris[0]),
     )
     code, out, err = ended(client)
     assert code == 0, err
     report = json.loads(out)
-    assert report["bytes_wrong"] == 0 and "--duration 0.3 --both" in report["command"]
+    assert report["bytes_wrong"] == 0 and "--duration 0.3 --both --depth 16" in report["command"]
     found = {point["x"]: point for point in report["points"]}
     # 0.3 ms are 37,500 cycles; the transfers under way at its end are awaited. Transfers of 64 KiB
     # take longer than that once.

@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from dibber.interface.description import C
+
 from dibber_cli import numbers, output, profile
 from dibber_cli.bench import NETWORK_TESTS, TESTS, compare, hosts, results
 from dibber_cli.errors import CommandError, UsageError
@@ -19,24 +21,26 @@ from dibber_cli.errors import CommandError, UsageError
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick, duration=0, both=False):
+def _points(test, series, quick, duration=0, both=False, depth=0):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
 
     duration : milliseconds of each point; 0: each transfer once
     both     : both cards send
+    depth    : commands under way; 0: as the benchmark has it
     """
-    return [_altered(test, point, duration, both) for point in _chosen_points(test, series, quick)]
+    chosen = _chosen_points(test, series, quick)
+    return [_altered(test, point, duration, both, depth) for point in chosen]
 
 
-def _altered(test, point, duration, both):
-    """A point with what --duration and --both ask for."""
+def _altered(test, point, duration, both, depth):
+    """A point with what --duration, --both and --depth ask for."""
     from dibber_cli.bench import worker
     from dibber_cli.bench.point import Point
 
-    if not (duration or both):
+    if not (duration or both or depth):
         return point
-    option = "--duration" if duration else "--both"
+    option = "--duration" if duration else "--both" if both else "--depth"
     if not isinstance(point, Point) or point.operation not in worker.OPERATIONS:
         raise UsageError(
             f"bench {test.NAME}: {getattr(point, 'series', 'it')} has no {option}",
@@ -44,8 +48,20 @@ def _altered(test, point, duration, both):
         )
     if both and point.both_ways:
         raise UsageError(f"bench {test.NAME} sends in both directions without --both")
-    senders = (0, 1) if both else point.senders
-    return dataclasses.replace(point, senders=senders, duration_ps=round(duration * 1e9))
+    return dataclasses.replace(
+        point,
+        senders=(0, 1) if both else point.senders,
+        duration_ps=round(duration * 1e9),
+        outstanding=depth or point.outstanding,
+    )
+
+
+def _altering(arguments):
+    """The values of --duration, --both and --depth; a command without them has their defaults."""
+    return tuple(
+        getattr(arguments, name, default)
+        for name, default in (("duration", 0), ("both", False), ("depth", 0))
+    )
 
 
 def _chosen_points(test, series, quick):
@@ -71,7 +87,7 @@ def _check(names, arguments):
     # A mistake in the command line is reported before a missing file.
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
-    how = getattr(arguments, "duration", 0), getattr(arguments, "both", False)
+    how = _altering(arguments)
     points = {name: _points(results.module(name), series, arguments.quick, *how) for name in names}
     out = Path(arguments.out)
     try:
@@ -127,9 +143,10 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         command += f" --series {series}"
     if arguments.quick:
         command += " --quick"
-    duration, both = getattr(arguments, "duration", 0), getattr(arguments, "both", False)
+    duration, both, depth = _altering(arguments)
     command += f" --duration {duration:g}" if duration else ""
     command += " --both" if both else ""
+    command += f" --depth {depth}" if depth else ""
     if cards:
         command += f" --client {arguments.client}" if arguments.client else ""
         command += "".join(f" {uri}" for uri in arguments.uris)
@@ -156,6 +173,7 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         ]
     added = [f"each point goes on for {duration:g} ms"] if duration else []
     added += ["both cards send: values and bounds are those of both directions together"] * both
+    added += [f"--depth: {depth} commands under way, whatever is said below"] if depth else []
     if added:
         result["notes"] = [*added, *result.get("notes", ())]
     return test, result, report.write(result, test.panels(result), Path(arguments.out))
@@ -332,12 +350,19 @@ def add_to(sub, group, command, add_profile):
         p.add_argument("--series", default="", metavar="NAME,…", help="measure only these series")
         p.add_argument(
             "--duration",
-            type=numbers.real(0, 3.6e6),
+            type=numbers.real(0, hosts.MOST_DURATION_MS),
             default=0,
             metavar="MS",
             help="repeat the transfers of each point for so many milliseconds of the card's time",
         )
         p.add_argument("--both", action="store_true", help="let both cards send, at the same time")
+        p.add_argument(
+            "--depth",
+            type=numbers.whole(0, C.SLOTS),
+            default=0,
+            metavar="N",
+            help="commands under way at once (default 0: as the benchmark has it)",
+        )
         _add_out(p)
         if name in TESTS:
             hosts.add_to(p)
