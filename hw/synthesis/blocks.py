@@ -23,6 +23,7 @@ from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
 from boards.sim import SimPCIePHY, SourceList
+from boards.sim_switch import SimSwitch
 
 from dibber.bridge.root import RootComplex
 from dibber.deposit.atomic import AtomicUnit
@@ -38,7 +39,6 @@ from dibber.endpoint.slots import Slots
 from dibber.endpoint.turns import CommandTurns
 from dibber.fastpath.contexts import Contexts
 from dibber.fastpath.fast_commands import FastCommands
-from dibber.fabric.switch.switch import Switch
 from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
@@ -91,7 +91,7 @@ BLOCKS = {
     "identity": identity,
     "flash": lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
     "processor": Processor,
-    "switch": lambda platform, dw: Switch(SWITCH_PORTS, CLOCK_HZ),
+    "switch": lambda platform, dw: SimSwitch(SWITCH_PORTS, CLOCK_HZ),
     "bridge": lambda platform, dw: RootComplex(dw, 64 * 1024),
 }
 
@@ -141,9 +141,13 @@ def generate(name, data_width, folder):
     block = BLOCKS[name](platform, data_width)
     shown = [public(part) for part in [block, *PARTS.get(name, lambda block: [])(block)]]
     fragment = block.get_fragment()
-    clock = ClockDomain("sys")
-    fragment.clock_domains.append(clock)
-    ios = pins(fragment, set().union(*shown)) | {clock.clk, clock.rst}
+    if hasattr(block, "ios"):
+        # A whole design says itself what its pins are.
+        ios = block.ios
+    else:
+        clock = ClockDomain("sys")
+        fragment.clock_domains.append(clock)
+        ios = pins(fragment, set().union(*shown)) | {clock.clk, clock.rst}
     output = convert(fragment, ios, name=name, regular_comb=False)
     # LiteX dates its output.
     text = "\n".join(

@@ -27,6 +27,7 @@ FILES = (
     "dma_writes",
     "ring",
     "window",
+    "teller",
 )
 
 def properties():
