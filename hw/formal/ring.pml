@@ -1,7 +1,7 @@
 /* Echo, retry and scrubber of a ring: two sources, one target, three nodes.
  *
- * Node 0 and node 1 each have PACKETS packets for node 2, and send at most WINDOW of them before their
- * echoes are there. Node 1 is the scrubber. Each wire keeps the order. It loses LOSSES words of any
+ * Node 0 and node 1 each have PACKETS packets for node 2, and send them before earlier echoes
+ * are there. Node 1 is the scrubber. Each wire keeps the order. It loses LOSSES words of any
  * kind, and makes STRAYS packets that have no target and no source on this ring.
  *
  *   target    has room for ROOM packets, and takes them away when it likes. It refuses a packet without
@@ -22,8 +22,10 @@
 #ifndef PACKETS
 #define PACKETS 2
 #endif
-#define WINDOW  2
 #define SPACE   8               /* numbers */
+#ifndef SOURCES
+#define SOURCES 2
+#endif
 #ifndef ROOM
 #define ROOM    1
 #endif
@@ -66,13 +68,17 @@ byte oldest[2];
 /* of the target */
 byte expected[2];
 bool accepted[2*PACKETS];
-byte room = ROOM;
+byte room = 0;                  /* it begins full */
 bool older[2], younger[2], granted[2];
 byte grants;
 
 #define COUNT(s)  ((next[s] + SPACE - oldest[s]) % SPACE)
 #define P(s, n)   state[(s)*PACKETS + (n)]
-#define ENDED     (P(0, 0) == DONE && P(0, PACKETS - 1) == DONE && P(1, 0) == DONE && P(1, PACKETS - 1) == DONE)
+/* Packet n may go: those before it are done, or SENT and not doomed. */
+#define CLEAR(s, n) (P(s, n) == DONE || (P(s, n) == SENT && !doomed[(s)*PACKETS + (n)]))
+#define GO(s, n)    (n < PACKETS && P(s, n) == FILLED && (n < 1 || CLEAR(s, n - 1)) && (n < 2 || CLEAR(s, n - 2)))
+#define ENDED     (P(0, 0) == DONE && P(0, 1) == DONE && P(0, PACKETS - 1) == DONE && \
+		   P(1, 0) == DONE && P(1, 1) == DONE && P(1, PACKETS - 1) == DONE)
 
 inline report(s)                /* the oldest packet of a source is lost */
 {
@@ -212,28 +218,14 @@ end:	do
 		strays--;
 		wire[out]!PACKET, NOBODY, NOBODY, 0, 0, false, false, 0 }
 	/* A source sends the first packet that may go. */
-	:: d_step { me != TARGET && nfull(wire[out]) && COUNT(me) < SPACE/2 ->
-		i = 0; n = 0;
-		head = true; old = true;        /* `old`: it may go */
-		do
-		:: i < PACKETS && n < WINDOW && (P(me, i) == DONE || P(me, i) == SENT || P(me, i) == WAITING) ->
-			if
-			:: P(me, i) != DONE -> head = false; n++
-			:: else
-			fi;
-			if :: doomed[me*PACKETS + i] || P(me, i) == WAITING -> old = false :: else fi;
-			i++
-		:: else -> break
-		od;
-		if
-		:: i < PACKETS && n < WINDOW && old ->
-			P(me, i) = SENT;
-			place[me*SPACE + next[me]] = i;
-			wire[out]!PACKET, TARGET, me, next[me], i, head, false, 0;
-			next[me] = (next[me] + 1) % SPACE
-		:: else
-		fi;
-		head = false; old = false; i = 0; n = 0 }
+	:: d_step { me != TARGET && nfull(wire[out]) && (GO(me, 0) || GO(me, 1) || GO(me, 2)) ->
+		i = (GO(me, 0) -> 0 : (GO(me, 1) -> 1 : 2));
+		head = ((i < 1 || P(me, i - 1) == DONE) && (i < 2 || P(me, i - 2) == DONE));
+		P(me, i) = SENT;
+		place[me*SPACE + next[me]] = i;
+		wire[out]!PACKET, TARGET, me, next[me], i, head, false, 0;
+		next[me] = (next[me] + 1) % SPACE;
+		head = false; i = 0 }
 	:: d_step { me == TARGET && room < ROOM -> room++ }
 	:: d_step { me == TARGET && nfull(wire[out]) && room > grants &&
 		    ((older[0] && !granted[0]) || (older[1] && !granted[1])) ->
@@ -276,5 +268,14 @@ end:	do
 }
 
 init {
-	atomic { run Node(0); run Node(1); run Node(2) }
+	atomic {
+#if SOURCES == 1
+		byte i;
+		do
+		:: i < PACKETS -> P(1, i) = DONE; reported[PACKETS + i] = true; i++
+		:: else -> break
+		od;
+#endif
+		run Node(0); run Node(1); run Node(2)
+	}
 }
