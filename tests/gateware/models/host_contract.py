@@ -29,7 +29,7 @@ from gateware.models.drive import finish
 from migen import Cat, Module, Signal, passive
 from tlps import lines_of, offer
 
-PATIENCE = 300  # cycles that a request may wait while the host takes none
+PATIENCE = 600  # cycles that a request may wait while the host takes none
 
 
 def observed(host, *others):
