@@ -79,7 +79,13 @@ class CorundumCore(LiteXModule):
         ]
 
         bar = host.bar
-        for name, channel in (("aw", bar.aw), ("w", bar.w), ("ar", bar.ar), ("b", bar.b), ("r", bar.r)):
+        for name, channel in (
+            ("aw", bar.aw),
+            ("w", bar.w),
+            ("ar", bar.ar),
+            ("b", bar.b),
+            ("r", bar.r),
+        ):
             self.endpoint(f"axil_{name}", channel, separator="")
         self.endpoint("read_desc", host.read_descriptors)
         self.endpoint("read_status", host.read_status, ready=False)
@@ -242,8 +248,16 @@ def generate(output, pcie_width, mtu=9000):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pcie", type=int, choices=PCIE_WIDTHS, required=True, help="bits of Corundum's PCIe interface")
-    parser.add_argument("--mtu", type=int, default=9000, help="bytes of a frame's payload, 72 to 9216")
+    parser.add_argument(
+        "--pcie",
+        type=int,
+        choices=PCIE_WIDTHS,
+        required=True,
+        help="bits of Corundum's PCIe interface",
+    )
+    parser.add_argument(
+        "--mtu", type=int, default=9000, help="bytes of a frame's payload, 72 to 9216"
+    )
     parser.add_argument("--output", type=pathlib.Path, required=True, help="folder to write to")
     args = parser.parse_args()
     generate(args.output, args.pcie, args.mtu)

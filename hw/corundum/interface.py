@@ -221,7 +221,9 @@ def groups():
         for way in ("tx", "rx"):
             more = ()
             if name == "if":
-                more = [(f"t{k}", f"AXIS_IF_{way.upper()}_{k.upper()}_WIDTH") for k in ("id", "dest")]
+                more = [
+                    (f"t{k}", f"AXIS_IF_{way.upper()}_{k.upper()}_WIDTH") for k in ("id", "dest")
+                ]
             found += [
                 (f"Frames, {name} {way}", stream(f"{name}_{way}", count, bus, way.upper(), more))
             ]

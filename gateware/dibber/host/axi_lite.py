@@ -74,7 +74,8 @@ class AXILiteBAR(LiteXModule):
             bar.writes.valid.eq(stores & store_served),
             bar.writes.adr.eq(aw.addr[2 + lane_bits:]),
             bar.writes.dat.eq(Replicate(w.data, data_width//32)),
-            bar.writes.be.eq(w.strb << 4*aw.addr[2:2 + lane_bits]),
+            # A product would be cut to the bits of its factors: IEEE 1364-2005, 5.4.1.
+            bar.writes.be.eq(w.strb << Cat(Constant(0, 2), aw.addr[2:2 + lane_bits])),
         ]
         self.sync += [
             If(b.ready, b.valid.eq(0)),

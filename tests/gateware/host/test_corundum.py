@@ -16,7 +16,10 @@ from host_contract import PATIENCE, HostBench, HostContract, observed
 from litex.gen import LiteXModule
 from migen import passive
 
-STALL = 100  # cycles without progress; longer than the model's longest delay
+STALL = 250  # cycles without progress; longer than the model's longest delays together
+
+# The model: a write lands late, and its status comes later.
+SLOW = {"delay": (4, 100), "lag": (0, 60)}
 
 # (bits of a line, segments, bits of a segment): Corundum's PCIe has half the bits of all segments.
 SHAPES = [(64, 2, 128), (128, 2, 128), (128, 2, 256), (128, 8, 128), (64, 2, 512)]
@@ -47,7 +50,7 @@ class CorundumBench(HostBench):
         super().__init__(shared(corundum_side, *shape, sizes), random)
         self.bytes = {}
         self.dma = CorundumDMA(
-            self.host, self.bytes, random, **{"refuse": self.refuse, "delay": (4, 40), **options}
+            self.host, self.bytes, random, **{"refuse": self.refuse, **SLOW, **options}
         )
 
     def refuse(self, kind, address):
@@ -140,7 +143,7 @@ def cycles_each(shape, length, stride, count):
     The engine takes a descriptor in 2 cycles. Its status comes 100 cycles after the last byte was
     fetched, which is 400 ns at 250 MHz.
     """
-    bench = CorundumBench(Random(1), shape, (), busy=1.0, delay=(100, 100))
+    bench = CorundumBench(Random(1), shape, (), busy=1.0, delay=(100, 100), lag=(0, 0))
     data = {n: bytes([n % 256]) * length for n in range(count)}
 
     def main():
@@ -175,7 +178,7 @@ def test_a_write_of_256_bytes_takes_as_many_cycles_as_it_has_lines():
 def test_marks_come_in_order_although_statuses_do_not(seed):
     """Also: a status that nobody waits for changes nothing, and is counted."""
     random = Random(seed)
-    bench = CorundumBench(random, SHAPES[1], delay=(1, 90))
+    bench = CorundumBench(random, SHAPES[1], delay=(1, 90), lag=(0, 0))
     ended = []
     end = bench.dma.writes.end
 

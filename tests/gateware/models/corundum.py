@@ -104,6 +104,7 @@ class CorundumDMA:
     random  : Random
     busy    : share of cycles in which RAM and descriptors move
     delay   : (least, most) cycles to a status, and to the data of a read
+    lag     : (least, most) cycles that a write waits before it reaches the memory
     refuse  : function (kind, address) -> error code; kind is "write" or "read"
 
     Attributes
@@ -112,9 +113,9 @@ class CorundumDMA:
     landed  : list of (address, bytes), in the order in which they reached the memory
     """
 
-    def __init__(self, host, memory, random, busy=0.7, delay=(4, 60), refuse=None):
+    def __init__(self, host, memory, random, busy=0.7, delay=(4, 60), lag=(0, 0), refuse=None):
         self.host, self.memory, self.random = host, memory, random
-        self.busy, self.delay = busy, delay
+        self.busy, self.delay, self.lag = busy, delay, lag
         self.refuse = refuse or (lambda kind, address: NO_ERROR)
         self.segments = len(host.departures.commands)
         self.width = len(host.departures.responses[0].data) // 8
@@ -166,6 +167,9 @@ class CorundumDMA:
     def finish_writes(self):
         """Whole writes reach the memory, in their order."""
         while self.order and not self.order[0]["left"] and not self.writes.stuck:
+            lands = self.writes.cycle + self.random.randint(*self.lag)
+            if self.order[0].setdefault("lands", lands) > self.writes.cycle:
+                break
             work = self.order.pop(0)
             error = self.refuse("write", work["dma_addr"])
             if not error:

@@ -29,7 +29,7 @@ from gateware.models.drive import finish
 from migen import Cat, Module, Signal, passive
 from tlps import lines_of, offer
 
-PATIENCE = 300  # cycles that a request may wait while the host takes none
+PATIENCE = 600  # cycles that a request may wait while the host takes none
 
 
 def observed(host, *others):
@@ -282,8 +282,8 @@ class HostContract:
 
         def main():
             yield from bench.poke(bench.base, image)
-            free, waiting = list(range(8)), []
-            for _ in range(30):
+            free, waiting = list(range(24)), []
+            for _ in range(40):
                 while not free:
                     tag, place, length = waiting.pop(random.randrange(len(waiting)))
                     status, data = yield from bench.answer(tag, length)
