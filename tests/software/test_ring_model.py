@@ -181,7 +181,7 @@ def test_without_reservation_a_hot_receiver_refuses_some_far_more_often():
 
 def test_a_grant_leaves_after_the_echo_of_the_packet_that_was_refused():
     granted = []
-    grants = Grants(Room(1), granted.append)
+    grants = Grants(Room(1), 4, granted.append)
     assert grants.answer(packet(1), True) == ACCEPTED
     grants.echoed()
     assert grants.answer(packet(3), True) == BUSY_A
@@ -269,7 +269,7 @@ def test_two_ages_serve_each_generation_before_the_next():
 
 def test_a_grant_keeps_room_for_its_source_alone():
     granted = []
-    grants = Grants(Room(1), granted.append)
+    grants = Grants(Room(1), 4, granted.append)
 
     def answer(source, in_order=True):
         said = grants.answer(packet(source), in_order)
@@ -286,7 +286,7 @@ def test_a_grant_keeps_room_for_its_source_alone():
     assert answer(2) == BUSY_B
     assert answer(3) == ACCEPTED
     grants.free(packet(0))
-    assert granted == [3, 2]
+    assert granted == [3, 2]  # of 2 and 4, no one is at or above address 5 of this turn
 
 
 # Parameter files ----------------------------------------------------------------------------------

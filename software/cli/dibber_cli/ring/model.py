@@ -49,7 +49,7 @@ class Node:
         def grant(source):
             self.stations[ring].put(Grant(source, length, self.number, channel))
 
-        return Grants(room, grant)
+        return Grants(room, self.parameters.ring["nodes"], grant)
 
     # Receive --------------------------------------------------------------------------------------
 
