@@ -11,11 +11,13 @@ import pathlib
 import random
 import sys
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
 
-from gateware.fabric import ring_bench
 from batches import Soak
 from dibber_cli.pipe import quiet
+from gateware.fabric import ring_bench
 
 FAULTS = ("twice", "disordered", "changed")
 
