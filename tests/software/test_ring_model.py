@@ -203,6 +203,15 @@ def test_a_pair_of_rings_takes_the_shorter_way():
     assert [ring["packets"] > 0 for ring in pair["by_ring"]] == [True, False]
 
 
+def test_a_flow_between_two_nodes_changes_its_ring_only_while_it_is_empty():
+    busy = {"ring__nodes": 2, "ring__rings": 2, "workload__sources": [0]}
+    by_flow = figures(DIBBER, ring__choose="flow", **busy)
+    assert sorted(ring["packets"] > 0 for ring in by_flow["by_ring"]) == [False, True]
+    by_packet = figures(DIBBER, ring__choose="packet", **busy)
+    assert [ring["packets"] > 0 for ring in by_packet["by_ring"]] == [True, True]
+    assert by_packet["total"]["mbps"] > by_flow["total"]["mbps"]
+
+
 def test_a_refusal_halves_the_limit_and_eight_acceptances_raise_it():
     sender = Sender(Clock(), DIBBER.changed({"limit.most": 8, "buffers.send": 8}), NodeCount(0, 4))
 
