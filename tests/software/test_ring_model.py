@@ -181,7 +181,7 @@ def test_without_reservation_a_hot_receiver_refuses_some_far_more_often():
 
 def test_a_grant_leaves_after_the_echo_of_the_packet_that_was_refused():
     granted = []
-    grants = Grants(Room(1), granted.append)
+    grants = Grants(Room(1), 4, granted.append)
     assert grants.answer(packet(1), True) == ACCEPTED
     grants.echoed()
     assert grants.answer(packet(3), True) == BUSY_A
@@ -201,6 +201,15 @@ def test_a_pair_of_rings_carries_twice_as_much_between_two_nodes():
 def test_a_pair_of_rings_takes_the_shorter_way():
     pair = figures(DIBBER, ring__rings=2, workload__pattern="next", ring__choose="flow")
     assert [ring["packets"] > 0 for ring in pair["by_ring"]] == [True, False]
+
+
+def test_a_flow_between_two_nodes_changes_its_ring_only_while_it_is_empty():
+    busy = {"ring__nodes": 2, "ring__rings": 2, "workload__sources": [0]}
+    by_flow = figures(DIBBER, ring__choose="flow", **busy)
+    assert sorted(ring["packets"] > 0 for ring in by_flow["by_ring"]) == [False, True]
+    by_packet = figures(DIBBER, ring__choose="packet", **busy)
+    assert [ring["packets"] > 0 for ring in by_packet["by_ring"]] == [True, True]
+    assert by_packet["total"]["mbps"] > by_flow["total"]["mbps"]
 
 
 def test_a_refusal_halves_the_limit_and_eight_acceptances_raise_it():
@@ -269,7 +278,7 @@ def test_two_ages_serve_each_generation_before_the_next():
 
 def test_a_grant_keeps_room_for_its_source_alone():
     granted = []
-    grants = Grants(Room(1), granted.append)
+    grants = Grants(Room(1), 4, granted.append)
 
     def answer(source, in_order=True):
         said = grants.answer(packet(source), in_order)
@@ -286,7 +295,7 @@ def test_a_grant_keeps_room_for_its_source_alone():
     assert answer(2) == BUSY_B
     assert answer(3) == ACCEPTED
     grants.free(packet(0))
-    assert granted == [3, 2]
+    assert granted == [3, 2]  # of 2 and 4, no one is at or above address 5 of this turn
 
 
 # Parameter files ----------------------------------------------------------------------------------

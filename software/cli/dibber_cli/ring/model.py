@@ -32,7 +32,7 @@ class Node:
         self.stations: list[Station] = []
         self.expected: dict[tuple, int] = {}  # number of the next packet, by flow
         self.port_free = 0
-        self.flows: dict[tuple[int, int], list[int]] = {}  # [ring, packets] by target and channel
+        self.flows: dict[tuple[int, int], int] = {}  # ring, by target and channel
         self.buffers = [
             [self._buffer(ring, channel) for channel in range(buffers["channels"])]
             for ring in range(rings)
@@ -49,7 +49,7 @@ class Node:
         def grant(source):
             self.stations[ring].put(Grant(source, length, self.number, channel))
 
-        return Grants(room, grant)
+        return Grants(room, self.parameters.ring["nodes"], grant)
 
     # Receive --------------------------------------------------------------------------------------
 
@@ -113,13 +113,9 @@ class Node:
             return self.number % 2  # of two equal ways, half of the nodes take each
         # A flow changes its ring only while none of its packets is on one.
         flow = to, channel
-        ring = self.flows.setdefault(flow, [0, 0])[0]
-        open_ = [p for s in self.senders for p in [*s.waiting[channel], *s.filled[channel]]]
-        busy = any(s.out.get(flow) for s in self.senders) or any(p.to == to for p in open_)
-        if not busy:
-            ring = int(loads[1] < loads[0])
-        self.flows[flow][0] = ring
-        return ring
+        if not any(sender.live.get(flow) for sender in self.senders):
+            self.flows[flow] = int(loads[1] < loads[0])
+        return self.flows[flow]
 
 
 class Model:

@@ -11,6 +11,10 @@ from collections.abc import Callable
 
 from dibber_cli.ring.items import ACCEPTED, BUSY_A, BUSY_B, ORDER, Packet
 
+# The source that gets the first grant moves by so many addresses with each turn, of so many
+# addresses at least (docs/design/ring.md).
+STEP, ADDRESSES = 5, 16
+
 
 class Room:
     """A receive buffer. It takes a packet if one of the largest size has room.
@@ -94,12 +98,15 @@ class Grants:
     Parameters
     ----------
     room  : the Room
+    nodes : of the ring
     grant : function(source): the source's retry has room. It is called while no packet is being
             taken or refused, because its echo must leave before its grant.
     """
 
-    def __init__(self, room: Room, grant: Callable[[int], None]) -> None:
+    def __init__(self, room: Room, nodes: int, grant: Callable[[int], None]) -> None:
         self.room, self.grant = room, grant
+        self.addresses = max(nodes, ADDRESSES)
+        self.first = 0  # the source that comes first in this turn
         self.older: set[int] = set()  # sources with a reservation
         self.younger: set[int] = set()
         self.granted: set[int] = set()  # sources of the older set whose retry has room
@@ -145,7 +152,10 @@ class Grants:
             return
         if not self.older:
             self.older, self.younger = self.younger, self.older
-        for source in sorted(self.older - self.granted):
+            if self.older:
+                self.first = (self.first + STEP) % self.addresses
+        ungranted = self.older - self.granted
+        for source in sorted(ungranted, key=lambda source: (source < self.first, source)):
             if not self.room.fits(len(self.granted) + 1):
                 return
             self.granted.add(source)

@@ -38,6 +38,7 @@ class Case:
     words   : of a packet, without START, prefix and END
     least   : words of the shortest packet; sizes are uniform from `least` to `words`. 0: all equal
     load    : words a cycle that each node offers; 1: as many as it can
+    take    : words a cycle that the client behind a node takes
     """
 
     nodes: int
@@ -45,18 +46,23 @@ class Case:
     words: int = 72
     least: int = 0
     load: float = 1.0
+    take: float = 1.0
 
     @property
     def name(self) -> str:
         load = "full load" if self.load >= 1 else f"load {self.load:g}"
         words = f"{self.least} to {self.words}" if self.least else self.words
-        return f"RTL {self.nodes} nodes, {self.pattern}, {words} words, {load}"
+        slow = "" if self.take >= 1 else f", taken at {self.take:g}"
+        return f"RTL {self.nodes} nodes, {self.pattern}, {words} words, {load}{slow}"
 
     @property
     def settles(self) -> bool:
         """The mean latency does not depend on the phase between nodes. Two nodes with equal packets
-        at full load keep the phase that they happen to have, and with it their latency.
+        at full load keep the phase that they happen to have, and with it their latency. So do some
+        nodes whose packets are all refused once.
         """
+        if self.take < 1:
+            return False
         return self.least > 0 or self.load < 1 or self.nodes > 2 or self.pattern != "uniform"
 
 
@@ -66,6 +72,7 @@ CASES = [
     *(Case(nodes, words=108, least=36) for nodes in (2, 4, 8)),
     *(Case(nodes, pattern) for nodes in (2, 4, 8) for pattern in ("single", "hot")),
     *(Case(nodes, load=load) for nodes, load in ((2, 0.5), (4, 0.2), (8, 0.1))),
+    *(Case(nodes, "hot", take=0.5) for nodes in (2, 4, 8)),
     Case(8, "next"),
 ]
 QUICK = [Case(2, words=108, least=36), Case(4, words=16), Case(8)]
@@ -88,6 +95,7 @@ def bench(case: Case, cycles: int) -> dict[str, Any]:
         f"words={case.words}",
         f"least_words={case.least or case.words}",
         f"load={case.load}",
+        f"take={case.take}",
         f"cycles={cycles}",
         f"delay={DELAY}",
     ]
@@ -123,7 +131,7 @@ def parameters(case: Case, cycles: int, offered: float) -> Parameters:
     if case.load < 1:
         workload |= {"offered_mbps": offered * MEGABYTES, "spacing": "uniform"}
     else:
-        workload["outstanding"] = 64  # more than both buffers hold
+        workload["outstanding"] = 200  # more than both buffers hold
     return checked(
         {
             **raw,
@@ -133,7 +141,11 @@ def parameters(case: Case, cycles: int, offered: float) -> Parameters:
             # The bench counts whole packets: 3 words are START, prefix and END. A sink takes the
             # prefix and then a word in each cycle.
             "packet": {"payload_bytes": size, "overhead_symbols": 3, "echo_symbols": 2},
-            "client": {**raw["client"], "send_ns": CYCLE_NS},
+            "client": {
+                "send_mbps": MEGABYTES,
+                "send_ns": CYCLE_NS,
+                "receive_mbps": case.take * MEGABYTES,
+            },
             "workload": [workload],
             "run": {"warmup_us": 40.0, "measure_us": cycles * CYCLE_NS / 1e3},
         }

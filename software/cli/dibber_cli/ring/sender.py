@@ -50,6 +50,7 @@ class Sender:
         self.out: dict[Flow, int] = {}  # the same by flow
         self.marked: dict[Flow, int] = {}  # of these, the ones that will be refused
         self.numbers: dict[Flow, int] = {}
+        self.live: dict[Flow, int] = {}  # packets that were not accepted yet
         self.limits: dict = {}
         self.accepted: dict = {}
         self.last = self.channels[-1]  # the channel that was served last
@@ -64,6 +65,7 @@ class Sender:
         flow = packet.to, packet.channel
         packet.number = self.numbers.get(flow, 0)
         self.numbers[flow] = packet.number + 1
+        self.live[flow] = self.live.get(flow, 0) + 1
         self.waiting[packet.channel].append(packet)
         self.load += packet.length
         self._fill(packet.channel)
@@ -176,6 +178,7 @@ class Sender:
         if echo.answer == ACCEPTED:
             self.held[channel] -= 1
             self.load -= packet.length
+            self.live[flow] -= 1
             self._raise(flow)
             self._changed()
             self._fill(channel)

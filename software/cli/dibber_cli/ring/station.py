@@ -64,7 +64,7 @@ class Station:
         self.received_go = False
         self.strips_until = 0  # an item is taken off until this time
         self.saved: bool | None = None  # a go bit came since this node began; None: no idle came
-        self.before, self.before_go = self.emitted, True  # the last idle before that
+        self.before, self.before_go = self.emitted, True  # the last idle that left before that
         self.bare = False  # no idle is behind the last item
         self.absorbed: list[Idle] = []  # the idles behind the items in the bypass FIFO
         self.began = -1  # time when this node began its last packet

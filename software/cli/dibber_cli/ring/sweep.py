@@ -4,6 +4,7 @@
 
 import dataclasses
 import itertools
+import re
 import tomllib
 from typing import Any
 
@@ -25,7 +26,7 @@ class Sweep:
 def _value(word: str, text: str) -> Any:
     """A value as in a parameter file; a word without quotes is text."""
     text = text.strip()
-    if text.isidentifier() and text not in ("true", "false", "inf", "nan"):
+    if re.fullmatch(r"[A-Za-z][A-Za-z_-]*", text) and text not in ("true", "false", "inf", "nan"):
         return text
     try:
         return tomllib.loads(f"x = {text}")["x"]
