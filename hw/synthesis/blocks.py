@@ -49,6 +49,7 @@ from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter
+from dibber.window.window import RemoteWindow
 
 CLOCK_HZ = 125e6  # what the identity block shows
 
@@ -90,6 +91,7 @@ BLOCKS = {
     "flash": lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
     "processor": Processor,
     "bridge": lambda platform, dw: RootComplex(dw, 64 * 1024),
+    "window": lambda platform, dw: RemoteWindow(dw, C.ENDPOINTS - 1),
 }
 
 # Outputs that the core uses, of parts that a block shows as they are.
