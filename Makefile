@@ -38,7 +38,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
-        test-bitstream test-netlist test-netlist-same test-boards synthesis docs figures clean
+        test-bitstream test-netlist test-netlist-same test-window test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -61,6 +61,7 @@ help:
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-netlist-same  the core without options is the netlist that it was: a minute, and a part of make test'
+	@echo 'make test-window  two simulated cards with the remote window: minutes, because these cards are built first'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
@@ -152,7 +153,7 @@ coverage: firmware
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist tests
+	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install
@@ -178,6 +179,7 @@ soak: build models
 	@$(PYTEST) tests/soak/link_figures.py
 	@$(MAKE) --no-print-directory switches
 	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
+	@$(MAKE) --no-print-directory test-window
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 
@@ -214,6 +216,11 @@ test-netlist: firmware library
 # A deliberate change of all cards: hw/synthesis/same.py --accept writes the hashes again.
 test-netlist-same: install
 	@$(PYTHON) hw/synthesis/same.py
+
+# Cards with the window are a build of their own, so this is no part of make test.
+test-window: firmware library
+	$(call step,window,the simulated card with the remote window,$(PYTHON) hw/sim/build.py --window)
+	@$(PYTEST) --junitxml build/junit-window.xml tests/window
 
 test-boards: install
 	@$(PYTHON) hw/synthesis/xilinx.py

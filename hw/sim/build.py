@@ -4,6 +4,8 @@
     python hw/sim/build.py                       build/sim/dibber-sim-128, of profile gen2x4
     python hw/sim/build.py --profile gen2x1      build/sim/dibber-sim-64
     python hw/sim/build.py --profile gen1x1      build/sim/dibber-sim-64-62.5: another clock
+    python hw/sim/build.py --window              build/sim/dibber-sim-128-window: the card has the
+                                                 remote window
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
@@ -129,9 +131,10 @@ def interface_header():
     return BUILD / "generated"
 
 
-def gateware(directory, data_width, clock_mhz):
+def gateware(directory, data_width, clock_mhz, window=False):
     """Verilog of the card; the list of its files is directory/dibber_card.f."""
-    verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6)
+    options = ["--window"] if window else []
+    verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6, *options)
 
 
 def verilog(directory, script, *options):
@@ -384,11 +387,13 @@ class Variant(typing.NamedTuple):
     plain       : Verilator's own code
     unoptimised : compiled at -O0, for a program that runs for seconds
     counted     : it counts how often each unit of the logic has work
+    window      : the card has the remote window
     """
 
     plain: bool = False
     unoptimised: bool = False
     counted: bool = False
+    window: bool = False
 
     @property
     def suffix(self):
@@ -412,11 +417,13 @@ def card_of(profile):
 def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     """The program `name`, dibber-sim or dibber-replay, with the card that a profile needs."""
     width, clock, card_name = card_of(profile)
+    if variant.window:
+        card_name += "-window"
     directory = BUILD / f"card{card_name}"
     program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
-        gateware(directory, width, clock)
+        gateware(directory, width, clock, variant.window)
         output, root = verilate(directory)
         shared = common(jobs)
         objects = directory / f"{name}{variant.suffix}"
@@ -438,7 +445,8 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
         card = ninja.objects(
             [SIM / "card.cc"],
             f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock}"
-            + (" -DDIBBER_COUNTED" if variant.counted else ""),
+            + (" -DDIBBER_COUNTED" if variant.counted else "")
+            + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,
         )
         if name == "dibber-sim":
@@ -529,6 +537,7 @@ def main():
     parser.add_argument(
         "--counted", action="store_true", help="count how busy each part is (changed/measure.py)"
     )
+    parser.add_argument("--window", action="store_true", help="a card with the remote window")
     parser.add_argument("--jobs", default="2", help="compilers at once")
     args = parser.parse_args()
     if args.plain and args.counted:
@@ -542,7 +551,7 @@ def main():
         print(build_switch(args.profile, args.switch, args.jobs))
     else:
         name = "dibber-replay" if args.replay else "dibber-sim"
-        variant = Variant(args.plain, args.unoptimised, args.counted)
+        variant = Variant(args.plain, args.unoptimised, args.counted, args.window)
         print(build_card(args.profile, args.jobs, name, variant))
 
 

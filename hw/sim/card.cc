@@ -13,6 +13,7 @@
 #include "Vdibber_card___024root.h"
 #include "Vdibber_card_dibber_card.h"
 #include "device.h"
+#include "dibber_interface.h"
 #include "evaluator.h"
 #include "flash/flash.h"
 
@@ -65,6 +66,9 @@ public:
         model_.pcie_extended_tags = in.pcie_extended_tags;
         model_.pcie_msix_enable = in.pcie_msix_enable;
         model_.pcie_bus_master = in.pcie_bus_master;
+#ifdef DIBBER_WITH_WINDOW
+        model_.pcie_in_aperture = in.pcie_in_aperture;
+#endif
         model_.serial_tx_ready = in.serial_tx_ready;
         model_.serial_rx_signal = in.serial_rx_signal;
         model_.serial_rx_valid = in.serial_rx_valid;
@@ -171,6 +175,12 @@ private:
 } // namespace
 
 const char* const default_device = "card";
+
+#ifdef DIBBER_WITH_WINDOW
+const uint64_t aperture_bytes = DIBBER_APERTURE_BYTES;
+#else
+const uint64_t aperture_bytes = 0;
+#endif
 
 std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile,
                                     uint64_t seed)

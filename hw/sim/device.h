@@ -49,6 +49,7 @@ struct Inputs : SerialInputs {
     uint16_t pcie_id = 0; /* bus, device, function */
     uint16_t pcie_max_payload = 0, pcie_max_request = 0;
     bool pcie_extended_tags = false, pcie_msix_enable = false, pcie_bus_master = false;
+    bool pcie_in_aperture = false; /* the TLP at pcie_rx is for BAR 2 */
     bool jtag_tck = false, jtag_tms = false, jtag_tdi = false;
 };
 
@@ -102,5 +103,8 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned card, cons
 
 /* The device that is used if the command line names none. */
 extern const char* const default_device;
+
+/* Bytes of BAR 2 of its cards, the remote window's aperture; 0: they have none. */
+extern const uint64_t aperture_bytes;
 
 } // namespace dibber

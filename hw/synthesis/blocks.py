@@ -50,6 +50,7 @@ from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter
+from dibber.window.window import RemoteWindow
 
 CLOCK_HZ = 125e6  # what the identity block shows
 SWITCH_PORTS = 4
@@ -93,6 +94,7 @@ BLOCKS = {
     "processor": Processor,
     "switch": lambda platform, dw: SimSwitch(SWITCH_PORTS, CLOCK_HZ),
     "bridge": lambda platform, dw: RootComplex(dw, 64 * 1024),
+    "window": lambda platform, dw: RemoteWindow(dw, C.ENDPOINTS - 1),
 }
 
 # Outputs that the core uses, of parts that a block shows as they are.

@@ -32,7 +32,7 @@ class PageTable(LiteXModule):
 
         # # #
 
-        memory = Memory(len(entry.raw_bits()), pages, name="block_pages")
+        memory = Memory(len(entry.raw_bits()), pages, name="window_pages")
         enter  = memory.get_port(write_capable=True, mode=READ_FIRST)
         look   = memory.get_port(mode=READ_FIRST)
         self.specials += memory, enter, look

@@ -161,15 +161,16 @@ class RemoteWindow(LiteXModule):
 
         # Sequences --------------------------------------------------------------------------------
 
-        # Faults of known pages count for their owner. All others count for every owner: a store that
-        # was lost before its page was looked up, and what a halt has lost.
+        # Faults of mapped pages count for their owner. All others count for every owner: a page that
+        # nobody owns, a store that was lost before its page was looked up, and what a halt has
+        # lost.
         errors = [Signal(32, name=f"errors{n}") for n in range(endpoints)]
         shared = Signal(32)
         was_halted = Signal()
-        faults = [writer.unmapped, writer.forbidden, writer.refusal]
+        faults = [writer.forbidden, writer.refusal]
         self.sync += [
             was_halted.eq(halted),
-            shared.eq(shared + queue.overflow + loads.late + loads.misshaped + writer.misshaped + (halted & ~was_halted)),
+            shared.eq(shared + writer.unmapped + queue.overflow + loads.late + loads.misshaped + writer.misshaped + (halted & ~was_halted)),
             *[count.eq(count + sum(fault.strobe & (fault.owner == n) for fault in faults)) for n, count in enumerate(errors)],
         ]
         self.comb += loads.sequence.eq(Array(errors)[loads.owner] + shared)
@@ -181,7 +182,7 @@ class RemoteWindow(LiteXModule):
             "PACKETS":   writer.packet,
             "LOADS":     loads.answered,
             "OVERFLOWS": queue.overflow,
-            "UNMAPPED":  writer.unmapped.strobe,
+            "UNMAPPED":  writer.unmapped,
             "FORBIDDEN": writer.forbidden.strobe,
             "MISSHAPED": loads.misshaped | writer.misshaped,
             "REFUSALS":  writer.refusal.strobe,

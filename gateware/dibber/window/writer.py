@@ -109,9 +109,10 @@ class CommandWriter(LiteXModule):
     ended    : Signal(SLOTS), out    one cycle: the command of this slot has ended
     loaded   : Record, out      in a cycle with `strobe` the load in `slot` has ended with `status`
                and, if it was an atomic, `value`
-    unmapped, forbidden, refusal : Record(fault_layout), out    a buffer or load without page or
-               without right; a command that failed
-    misshaped, packet : Signal(), out   one cycle: an atomic load that has no operand's shape; a put
+    forbidden, refusal : Record(fault_layout), out    a buffer or load without right; a command that
+               failed
+    unmapped, misshaped, packet : Signal(), out   one cycle: a buffer or load without page; an atomic
+               load that has no operand's shape; a put
     status   : Signal(8), out        of a `refusal`
 
     Cycles: of a buffer with one run 6, and 1 for each line of the slot; see docs/design/window.md.
@@ -136,7 +137,7 @@ class CommandWriter(LiteXModule):
         self.used     = used    = Signal(C.SLOTS)
         self.ended    = ended   = Signal(C.SLOTS)
         self.loaded   = loaded  = Record([("strobe", 1), ("slot", SLOT_BITS), ("status", 8), ("value", 64)])
-        self.unmapped  = unmapped  = Record(fault_layout())
+        self.unmapped  = unmapped  = Signal()
         self.forbidden = forbidden = Record(fault_layout())
         self.refusal   = refusal   = Record(fault_layout())
         self.status    = Signal(8)
@@ -277,10 +278,10 @@ class CommandWriter(LiteXModule):
         fsm.act("CHECK",
             NextValue(start, first),
             NextValue(stop, first + count),
-            unmapped.strobe.eq(~(page.valid & enable)),
+            unmapped.eq(~(page.valid & enable)),
             forbidden.strobe.eq(page.valid & enable & ~allowed),
             misshaped.eq(page.valid & enable & allowed & loads & page.atomic & ~operand),
-            If(unmapped.strobe | forbidden.strobe | misshaped,
+            If(unmapped | forbidden.strobe | misshaped,
                 refused.eq(loads),
                 closed.ready.eq(~loads),
                 NextState("IDLE")
@@ -373,7 +374,6 @@ class CommandWriter(LiteXModule):
             refusal.strobe.eq(known & (ends.status != STATUS.OK)),
             refusal.owner.eq(whose.dat_r),
             self.status.eq(ends.status),
-            unmapped.owner.eq(page.owner),
             forbidden.owner.eq(page.owner),
         ]
         rings = write.valid & write.ready & ~fsm.ongoing("SLOT")

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../timeline/card_timeline.h"
+#include "root_complex.h"
 
 namespace dibber {
 
@@ -71,6 +72,9 @@ void Phy::drive(Inputs& in, Time now)
         return;
     const Tlp& tlp = rx_queue_.front();
     unsigned total = unsigned(tlp.dw.size()), header = tlp.header_dws();
+    /* As the 7-series hard block's `rx_bar_hit`, which stands beside all beats of a TLP. */
+    in.pcie_in_aperture =
+        tlp.kind() != TlpKind::completion && tlp.address() >= RootComplex::aperture_base;
     beat.first = rx_position_ == 0;
     beat.last = rx_position_ + beat_dws_ >= total;
     beat.be = 0;
