@@ -16,6 +16,8 @@ from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment
+from dibber.link.ethernet.mac import attach_mac
+from dibber.link.ethernet.port import EthernetPort
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
 from dibber.mcp.halt import Cutter, HaltInserter
@@ -72,7 +74,8 @@ class DibberCore(LiteXModule):
     phy        : PCIe PHY as LitePCIe has them: see HostInterface. Its `extended_tags` (Signal), if
                  it has one, says that more than 32 reads may be in flight
     serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
-                 while the receiver sees one, and `loopback` (Signal) if it has one of its own
+                 while the receiver sees one, and `loopback` (Signal) if it has one of its own.
+                 With `ethernet`: a MAC, as for attach_mac
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
@@ -84,6 +87,7 @@ class DibberCore(LiteXModule):
                  for each of these
     sram_bytes : of the control program's SRAM: SRAM_BYTES, or SRAM_SCARCE where block RAM is scarce
                  (mcp/processor.py)
+    ethernet   : parameters of EthernetPort as a dict, if the link is Ethernet; None: a serial cable
 
     Attributes
     ----------
@@ -92,15 +96,19 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES):
+                 sram_bytes=SRAM_BYTES, ethernet=None):
         # The Column -------------------------------------------------------------------------------
 
         self.host      = host      = HostInterface(
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS))
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
-        self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
-        self.equipment = LinkEquipment()
+        if ethernet is None:
+            self.link      = link      = LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
+            self.equipment = LinkEquipment()
+        else:
+            self.link      = link      = EthernetPort(**ethernet)
+            self.equipment = None
 
         # Beside It --------------------------------------------------------------------------------
 
@@ -179,7 +187,8 @@ class DibberCore(LiteXModule):
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
-            *attach_equipment(link, self.equipment, serial, self.registers),
+            *(attach_mac(link, serial, self.registers) if self.equipment is None
+                else attach_equipment(link, self.equipment, serial, self.registers)),
         ]
 
     # Host Registers and Slots ---------------------------------------------------------------------

@@ -41,6 +41,8 @@ const char* const usage =
     "  --reset-takes-power   a card that is reset, as by a client that comes, keeps nothing\n"
     "  --threads N           at most so many threads, with the same results (one a core)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
+    "  --pcap FILE           write the frames of cables there, for Wireshark; only of a\n"
+    "                        profile whose link is Ethernet\n"
     "  --preload FILE        control program that lies in each card's SRAM after a reset. A\n"
     "                        client that loads this file need not write and compare it\n"
     "  --record DIR          write the pins of each card in each cycle to DIR/card0.pins, ...\n"
@@ -80,7 +82,7 @@ Options parse_options(int argc, char** argv, bool& help)
         {"jtag", 0, nullptr, 'J'},         {"reset-takes-power", 0, nullptr, 'P'},
         {"topology", 1, nullptr, 'o'},     {"script", 1, nullptr, 'i'},
         {"at", 1, nullptr, 'a'},           {"help", 0, nullptr, 'h'},
-        {nullptr, 0, nullptr, 0}};
+        {"pcap", 1, nullptr, 'C'},         {nullptr, 0, nullptr, 0}};
     Options options;
     options.device = default_device;
     help = false;
@@ -140,6 +142,9 @@ Options parse_options(int argc, char** argv, bool& help)
             break;
         case 'T':
             options.tlp_trace = optarg;
+            break;
+        case 'C':
+            options.pcap = optarg;
             break;
         case 'j':
             options.stats = optarg;

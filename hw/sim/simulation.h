@@ -44,7 +44,7 @@
 namespace dibber {
 
 struct Options {
-    std::string profile, socket_directory, device, tlp_trace, stats, record, preload;
+    std::string profile, socket_directory, device, tlp_trace, stats, record, preload, pcap;
     std::string topology; /* a file; none: `cards`, and the cable of one or between two */
     std::vector<std::string> overrides;
     unsigned cards = 2, watchdog_seconds = 30;
@@ -109,6 +109,7 @@ private:
     bool step();
     bool run_host(Time horizon);
     void run_units();
+    void write_frames();
     bool blocked() const;
     bool watched() const;
     bool watcher_connected() const;
@@ -134,6 +135,8 @@ private:
     std::map<ActionKey, std::function<void()>> actions_;
     uint64_t action_order_ = 0;
     std::unique_ptr<TraceFile> trace_;
+    std::unique_ptr<PcapFile> pcap_;
+    std::vector<CarriedFrame> frames_; /* for it */
     std::unique_ptr<Workers> workers_;
 
     uint64_t traffic_ = 0, quiet_since_ = 0, quanta_ = 0;

@@ -209,6 +209,11 @@ def parser():
         "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile"
     )
     p.add_argument(
+        "--pcap",
+        metavar="FILE",
+        help="write the frames that cables carry, for Wireshark; only if the link is Ethernet",
+    )
+    p.add_argument(
         "--jtag",
         action="store_true",
         help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
