@@ -118,7 +118,8 @@ class DibberCore(LiteXModule):
         self.counter_sources = [host.counters, ends.counters, deposit.counters, packet.counters, link.counters,
             fast.counters, self.busy_counters(phy)]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
-        self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
+        self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
+            ethernet is not None)
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
 

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import json
 import struct
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import sys
 import pytest
 from dibber.interface.description import LINK_REASON, LINK_STATE, STATUS, C
 from dibber.interface.ethernet import ETHERNET_KIND
-from dibber_cli import paths, profile
+from dibber_cli import main, paths, profile
 from dibber_cli.bench import session, stride
 from gateware.models.ethernet import decode
 from pair import Pair, Side
@@ -151,6 +152,39 @@ def test_pcap_of_a_serial_link_is_refused(tmp_path):
         text=True,
     )
     assert done.returncode == 1 and "is serial" in done.stderr
+
+
+STAR = """
+cards = 2
+[[switch]]
+name  = "hub"
+ports = 4
+[[cable]]
+name = "left"
+ends = ["card0", "hub:3"]
+[[cable]]
+name = "right"
+ends = ["card1", "hub:1"]
+"""
+
+
+def test_puts_pass_an_ethernet_switch_that_loses_frames(tmp_path):
+    file = tmp_path / "star.toml"
+    file.write_text(STAR)
+    options = ["--topology", str(file), "--set", "link.frame_loss=0.01"]
+    with Pair(PROFILE, options=options) as pair:
+        puts(pair, rounds=2)
+        assert pair.second(Side.info)["counters"]["link_lost"] == 0
+
+
+def test_link_commands_say_what_applies_to_ethernet(capsys):
+    words = ["--profile", PROFILE, "--json"]
+    assert main.main(["link", "test", "--megabytes", "1", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["pass"] and "bit_errors" not in found and "metres" not in found
+    assert found["verdict"].startswith("Good: ") and "over Ethernet" in found["verdict"]
+    assert main.main(["link", "prbs", "--profile", PROFILE]) != 0
+    assert "has no bit sequences" in capsys.readouterr().err
 
 
 def test_bench_stride_reaches_its_bound(request, figure, litepcie_rate):
