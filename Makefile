@@ -190,6 +190,7 @@ mutants: install
 docs: install
 	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)
 	$(call step,manual,build/man/man1,$(PYTHON) -P -m dibber_cli.man build/man)
+	$(call step,wireshark,build/wireshark/dibber.lua,$(PYTHON) software/wireshark/generate.py build/wireshark)
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --page --profile $(PROFILE) --seed $(SEED)

@@ -16,6 +16,7 @@ from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
+from dibber.link.ethernet.port import EthernetPort
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
 from dibber.mcp.halt import Cutter, HaltInserter
@@ -73,7 +74,7 @@ class DibberCore(LiteXModule):
     phy        : PCIe PHY as LitePCIe has them: see HostInterface. Its `extended_tags` (Signal), if
                  it has one, says that more than 32 reads may be in flight
     serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
-                 while the receiver sees one, and `loopback` (Signal) if it has one of its own
+                 while the receiver sees one, and `loopback` (Signal) if it has one of its own.
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
@@ -119,7 +120,7 @@ class DibberCore(LiteXModule):
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
-            window=window)
+            window=window, ethernet=isinstance(port, EthernetPort))
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
         self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None

@@ -69,6 +69,18 @@ public:
 #ifdef DIBBER_WITH_WINDOW
         model_.pcie_in_aperture = in.pcie_in_aperture;
 #endif
+#if DIBBER_MTU
+        model_.frame_address = in.frame_address;
+        model_.frame_signal = in.serial_rx_signal;
+        model_.frame_tx_ready = in.frame_tx_ready;
+        model_.frame_rx_valid = in.frame_rx.valid;
+        if (in.frame_rx.valid) {
+            model_.frame_rx_data = in.frame_rx.data;
+            model_.frame_rx_bytes = in.frame_rx.bytes;
+            model_.frame_rx_last = in.frame_rx.last;
+            model_.frame_rx_error = in.frame_rx.error;
+        }
+#else
         model_.serial_tx_ready = in.serial_tx_ready;
         model_.serial_rx_signal = in.serial_rx_signal;
         model_.serial_rx_valid = in.serial_rx_valid;
@@ -78,6 +90,7 @@ public:
             model_.serial_rx_code_error = in.serial_rx_code_error;
             model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
         }
+#endif
         model_.jtag_tck = in.jtag_tck;
         model_.jtag_tms = in.jtag_tms;
         model_.jtag_tdi = in.jtag_tdi;
@@ -92,8 +105,17 @@ public:
             out.pcie_tx.be = model_.pcie_tx_be;
             std::memcpy(out.pcie_tx.dat.data(), &model_.pcie_tx_dat, DIBBER_DATA_WIDTH / 8);
         }
+#if DIBBER_MTU
+        out.frame_tx.valid = model_.frame_tx_valid;
+        if (model_.frame_tx_valid) {
+            out.frame_tx.data = model_.frame_tx_data;
+            out.frame_tx.bytes = model_.frame_tx_bytes;
+            out.frame_tx.last = model_.frame_tx_last;
+        }
+#else
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
         out.serial_loopback = model_.serial_loopback;
+#endif
         out.jtag_tdo = model_.jtag_tdo;
     }
 
@@ -188,10 +210,12 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned card, cons
     if (name != "card")
         throw std::runtime_error("device '" + name + "' is not known here: there is card");
     if (profile.card.data_width != DIBBER_DATA_WIDTH ||
-        profile.card.clock_mhz != DIBBER_CLOCK_MHZ) {
+        profile.card.clock_mhz != DIBBER_CLOCK_MHZ || profile.link.mtu != DIBBER_MTU) {
         char built[64];
-        snprintf(built, sizeof(built), "%d bits at %g MHz", DIBBER_DATA_WIDTH,
-                 double(DIBBER_CLOCK_MHZ));
+        snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d", DIBBER_DATA_WIDTH,
+                 double(DIBBER_CLOCK_MHZ), DIBBER_MTU);
+        if (DIBBER_MTU == 0)
+            *std::strchr(built, ',') = 0;
         throw std::runtime_error("profile " + profile.name +
                                  " is not for this simulator, built for " + built);
     }

@@ -42,6 +42,8 @@ const char* const usage =
     "  --threads N           at most so many threads, with the same results (one a core)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
     "  --timeline FILE       write what the cards do in simulated time, as Chrome trace events\n"
+    "  --pcap FILE           write the frames of cables there, for Wireshark; only of a\n"
+    "                        profile whose link is Ethernet\n"
     "  --preload FILE        control program that lies in each card's SRAM after a reset. A\n"
     "                        client that loads this file need not write and compare it\n"
     "  --record DIR          write the pins of each card in each cycle to DIR/card0.pins, ...\n"
@@ -91,6 +93,7 @@ Options parse_options(int argc, char** argv, bool& help)
                                    {"topology", 1, nullptr, 'o'},
                                    {"script", 1, nullptr, 'i'},
                                    {"at", 1, nullptr, 'a'},
+                                   {"pcap", 1, nullptr, 'C'},
                                    {"help", 0, nullptr, 'h'},
                                    {nullptr, 0, nullptr, 0}};
     Options options;
@@ -155,6 +158,9 @@ Options parse_options(int argc, char** argv, bool& help)
             break;
         case 'L':
             options.timeline = optarg;
+            break;
+        case 'C':
+            options.pcap = optarg;
             break;
         case 'j':
             options.stats = optarg;

@@ -45,7 +45,8 @@
 namespace dibber {
 
 struct Options {
-    std::string profile, socket_directory, device, tlp_trace, timeline, stats, record, preload;
+    std::string profile, socket_directory, device, tlp_trace, timeline, stats, record, preload,
+        pcap;
     std::string topology; /* a file; none: `cards`, and the cable of one or between two */
     std::vector<std::string> overrides;
     unsigned cards = 2, watchdog_seconds = 30;
@@ -113,6 +114,7 @@ private:
     bool step();
     bool run_host(Time horizon);
     void run_units();
+    void write_frames();
     bool blocked() const;
     bool watched() const;
     bool watcher_connected() const;
@@ -141,6 +143,8 @@ private:
     uint64_t action_order_ = 0;
     std::unique_ptr<TraceFile> trace_;
     std::unique_ptr<Timeline> timeline_;
+    std::unique_ptr<PcapFile> pcap_;
+    std::vector<CarriedFrame> frames_; /* for it */
     std::unique_ptr<Workers> workers_;
 
     uint64_t traffic_ = 0, quiet_since_ = 0, quanta_ = 0;

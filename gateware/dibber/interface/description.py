@@ -744,7 +744,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
     Register("FEATURES", "ro", "optional features of this card", (
         Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),
-        Field("window", 1, "the remote window: BAR 2 and bank `window`"))),
+        Field("window", 1, "the remote window: BAR 2 and bank `window`"),
+        Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "

@@ -179,7 +179,7 @@ class Stored(Harness):
         self.assume("apart", ~(dut.commit & sink.valid))
         written, committed, consumed = [
             inner(dut, name) for name in ("written", "committed", "consumed")]
-        used, reads = inner(dut, "used"), inner(dut, "reads")
+        used = inner(dut, "used")
         bits = len(written)
         puts = sink.valid & sink.ready
         gets = source.valid & source.ready
@@ -315,7 +315,7 @@ class Parsed(Harness):
         self.prove("never_waits", sink.ready)
         self.prove("each_of_ours_and_no_other", dut.start == self.before(comes))
         # Everything else that the parser says is between `start` and the end of the same frame.
-        begun, last = Signal(), self.before(sink.valid & sink.last)
+        begun = Signal()
         self.sync += If(dut.start, begun.eq(1)).Elif(dut.end, begun.eq(0))
         self.prove("units_of_ours", implies(dut.unit, begun))
         self.prove("ends_of_ours",  implies(dut.end, begun))

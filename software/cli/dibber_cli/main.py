@@ -221,6 +221,11 @@ def parser():
         "'dibber timeline'; https://ui.perfetto.dev)",
     )
     p.add_argument(
+        "--pcap",
+        metavar="FILE",
+        help="write the frames that cables carry, for Wireshark; only if the link is Ethernet",
+    )
+    p.add_argument(
         "--jtag",
         action="store_true",
         help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
