@@ -315,3 +315,82 @@ def test_after_a_peer_is_gone_stores_are_counted_and_loads_end(program, monkeypa
         (told, loaded, status), _ = pair.together((die, key, over), (stay, over))
     # Four stores, and the load twice: at its limit, and when its command ends.
     assert told[1] - told[0] == 6 and status == STATUS.TIMEOUT and loaded == b"\xff" * 8
+
+
+# Latency ------------------------------------------------------------------------------------------
+
+WAYS = 400_000  # ps: from the CPU to the card and back, gen2x4.toml's posted_down_ns and _up_ns
+
+
+def step_by_step(side, key, over):
+    """A store and a flush, a store and a barrier, a load; each alone, on a flow that is armed."""
+    side.open_window(key)
+    side.store(PAGE, bytes(8))
+    side.barrier()
+    for turn in range(3):
+        side.store(PAGE + 64, b"flushed" + bytes([turn]))
+        side.store(CONTROL, bytes(4))
+        side.endpoint.wait(20_000)
+        side.store(PAGE + 128, b"waiting" + bytes([turn]))
+        side.load(CONTROL + 64 * side.number, 4)
+        side.endpoint.wait(20_000)
+        side.load(PAGE + 256 + 8 * turn, 8)
+        side.endpoint.wait(20_000)
+    over.touch()
+
+
+def trace(path):
+    """[(ps, card, up, bytes)] of hw/sim/trace.h; header DWs are big-endian."""
+    data = path.read_bytes()
+    at = data.index(b"\n") + 1
+    while at < len(data):
+        when, length, card, up = struct.unpack_from("<QHBB", data, at)
+        yield when, card, up, data[at + 12 : at + 12 + length]
+        at += 12 + length
+
+
+def answered(tlps, address):
+    """[(ps of a read of BAR 2 at the card, ps of its completion)], in their order."""
+    asked, times = {}, []
+    for when, card, up, tlp in tlps:
+        kind = tlp[0]
+        if card == 0 and not up and kind == 0x20 and tlp[8:16] == address.to_bytes(8, "big"):
+            asked[tlp[6]] = when
+        if card == 0 and up and kind == 0x4A and tlp[10] in asked:
+            times.append((asked.pop(tlp[10]), when))
+    return times
+
+
+def test_a_store_is_visible_within_1_1_microseconds_and_answers_are_as_late_as_stated(
+    program, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(paths, "simulator", lambda profile: program)
+    over, file = tmp_path / "over", tmp_path / "tlps"
+    with Pair(options=["--tlp-trace", str(file)], kind=WindowSide) as pair:
+        key = pair.second(target)
+        pair.together((step_by_step, key, over), (stay, over))
+    tlps, base = list(trace(file)), 0xD8_0000_0000
+
+    def seen(marker, card, up):
+        return next(
+            when for when, c, u, tlp in tlps if (c, u) == (card, up) and tlp.endswith(marker)
+        )
+
+    visible = [
+        seen(b"flushed" + bytes([n]), 1, 1) - seen(b"flushed" + bytes([n]), 0, 0) for n in range(3)
+    ]
+    begun = [seen(b"waiting" + bytes([n]), 0, 0) for n in range(3)]
+    barriers = answered(tlps, base + CONTROL + 64 * (C.ENDPOINTS - 1))[-3:]
+    barrier = [end - start for start, (_, end) in zip(begun, barriers)]
+    load = [
+        end - start for n in range(3) for start, end in answered(tlps, base + PAGE + 256 + 8 * n)
+    ]
+    # The first goal is met: 1.1 us. Those of a barrier, 1.2, and of a load, 2.2, are not.
+    for name, times, most in (
+        ("visible", visible, 1.1),
+        ("store and barrier", barrier, 1.45),
+        ("load", load, 2.7),
+    ):
+        middle = sorted(times)[1]
+        print(f"{name}: {(middle + WAYS) / 1e6} us")
+        assert len(times) == 3 and (middle + WAYS) / 1e6 <= most, name
