@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BAR0, BAR2 = 0, 2
 PAGE = C.APERTURE_PAGE
 CONTROL = C.APERTURE_BYTES - PAGE
+UNPLUGGED = (2500, 2900)  # microseconds of simulated time
 LENGTH = PAGE + 64  # of the target region: the page starts at its byte 32
 
 
@@ -69,9 +70,10 @@ class WindowSide(Side):
         self.observer.answer(number)
 
     def load(self, offset, count, bar=BAR2):
-        """Bytes that the CPU reads 8 at a time."""
+        """Bytes that the CPU reads 8 at a time. Time goes on until they are here."""
         number = self.observer.send(REGION_READ, struct.pack("<QII", offset, bar, count))
-        self.endpoint.wait(100_000)
+        while not select.select([self.observer.socket], [], [], 0)[0]:
+            self.endpoint.wait(5_000)
         return self.observer.answer(number)[16:]
 
     def window_register(self, name):
@@ -238,3 +240,157 @@ def test_stores_leave_at_nine_tenths_of_what_the_link_allows(pair, tmp_path):
     print(f"64 bytes: {whole:.1f} ns each, bound 208; 8 bytes: {parts:.1f} ns each, bound 96")
     print(*[f"{name}: at most {ns:.0f} ns" for name, ns in latency.items()], sep="\n")
     assert 208 <= whole <= 208 / 0.9 and 96 <= parts <= 96 / 0.9
+
+
+def pull(side, key, over):
+    """Stores and a load while the cable is out, then a barrier that waits for it:
+    (page, sequences, what was loaded, registers).
+    """
+    side.open_window(key)
+    told = [side.barrier()]
+    side.endpoint.wait(UNPLUGGED[0] * 1000 + 50_000 - side.endpoint.clock().now_ps // 1000)
+    page = random.Random(1).randbytes(40 * 64)
+    side.store(PAGE, page)
+    side.set("LOAD_LIMIT", 12_500)  # 100 us
+    loaded = side.load(PAGE, 8)
+    told.append(side.load(CONTROL + 64 * side.number + 4, 4))
+    side.set("LOAD_LIMIT", WINDOW["LOAD_LIMIT"].reset)
+    told.append(side.barrier())
+    back = side.endpoint.clock().now_ps / 1e6
+    registers = {name: side.window_register(name) for name in ("OVERFLOWS", "REFUSALS", "LATE")}
+    over.touch()
+    return page, told, loaded, back, registers
+
+
+def test_a_cable_that_is_pulled_and_put_back_loses_no_store(program, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "simulator", lambda profile: program)
+    over = tmp_path / "over"
+    options = ["--fault", "unplugged:{}:{}".format(*UNPLUGGED)]
+    with Pair(options=options, kind=WindowSide) as pair:
+        key = pair.second(target)
+        (page, told, loaded, back, registers), _ = pair.together((pull, key, over), (stay, over))
+        memory = pair.second(Side.read, "memory")
+    assert loaded == b"\xff" * 8 and registers == {"OVERFLOWS": 0, "REFUSALS": 0, "LATE": 1}
+    assert int.from_bytes(told[1], "little") == told[2] == told[0] + 1, "the load alone failed"
+    assert back >= UNPLUGGED[1] and memory[32 : 32 + len(page)] == page
+
+
+def test_bit_errors_never_make_a_wrong_byte(program, monkeypatch, seed, tmp_path):
+    monkeypatch.setattr(paths, "simulator", lambda profile: program)
+    over = tmp_path / "over"
+    with Pair(seed=seed, options=["--ber", "1e-5"], kind=WindowSide) as pair:
+        key = pair.second(target)
+        (page, before, after, _), _ = pair.together((scatter, key, seed, over), (stay, over))
+        memory = pair.second(Side.read, "memory")
+        counters = pair.second(Side.info)["counters"]
+    assert before == after and memory[32 : 32 + PAGE] == page
+    assert counters["code_errors"] + counters["disparity_errors"] > 0
+
+
+def die(side, key, over):
+    """Stores and a load when the other card is gone for good: (sequences, what was loaded)."""
+    side.open_window(key)
+    told = [side.barrier()]
+    side.endpoint.wait(UNPLUGGED[0] * 1000 + 50_000 - side.endpoint.clock().now_ps // 1000)
+    side.store(PAGE, bytes(4 * 64))
+    side.set("LOAD_LIMIT", 12_500)
+    loaded = side.load(PAGE, 8)
+    # The control program gives up 40 ms after the last progress.
+    for _ in range(30):
+        side.endpoint.wait(4_000_000)
+        if side.window_register("REFUSALS") == 5:
+            break
+    told.append(int.from_bytes(side.load(CONTROL + 64 * side.number + 4, 4), "little"))
+    status = side.window_register("LAST")
+    over.touch()
+    return told, loaded, status
+
+
+def test_after_a_peer_is_gone_stores_are_counted_and_loads_end(program, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "simulator", lambda profile: program)
+    over = tmp_path / "over"
+    options = ["--fault", f"unplugged:{UNPLUGGED[0]}:1000000"]
+    with Pair(options=options, kind=WindowSide) as pair:
+        key = pair.second(target)
+        (told, loaded, status), _ = pair.together((die, key, over), (stay, over))
+    # Four stores, and the load twice: at its limit, and when its command ends.
+    assert told[1] - told[0] == 6 and status == STATUS.TIMEOUT and loaded == b"\xff" * 8
+
+
+# Latency ------------------------------------------------------------------------------------------
+
+WAYS = 400_000  # ps: from the CPU to the card and back, gen2x4.toml's posted_down_ns and _up_ns
+
+
+def step_by_step(side, key, over):
+    """A store and a flush, a store and a barrier, a load; each alone, on a flow that is armed."""
+    side.open_window(key)
+    side.store(PAGE, bytes(8))
+    side.barrier()
+    for turn in range(3):
+        side.store(PAGE + 64, b"flushed" + bytes([turn]))
+        side.store(CONTROL, bytes(4))
+        side.endpoint.wait(20_000)
+        side.store(PAGE + 128, b"waiting" + bytes([turn]))
+        side.load(CONTROL + 64 * side.number, 4)
+        side.endpoint.wait(20_000)
+        side.load(PAGE + 256 + 8 * turn, 8)
+        side.endpoint.wait(20_000)
+    over.touch()
+
+
+def trace(path):
+    """[(ps, card, up, bytes)] of hw/sim/trace.h; header DWs are big-endian."""
+    data = path.read_bytes()
+    at = data.index(b"\n") + 1
+    while at < len(data):
+        when, length, card, up = struct.unpack_from("<QHBB", data, at)
+        yield when, card, up, data[at + 12 : at + 12 + length]
+        at += 12 + length
+
+
+def answered(tlps, address):
+    """[(ps of a read of BAR 2 at the card, ps of its completion)], in their order."""
+    asked, times = {}, []
+    for when, card, up, tlp in tlps:
+        kind = tlp[0]
+        if card == 0 and not up and kind == 0x20 and tlp[8:16] == address.to_bytes(8, "big"):
+            asked[tlp[6]] = when
+        if card == 0 and up and kind == 0x4A and tlp[10] in asked:
+            times.append((asked.pop(tlp[10]), when))
+    return times
+
+
+def test_a_store_is_visible_within_1_1_microseconds_and_answers_are_as_late_as_stated(
+    program, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(paths, "simulator", lambda profile: program)
+    over, file = tmp_path / "over", tmp_path / "tlps"
+    with Pair(options=["--tlp-trace", str(file)], kind=WindowSide) as pair:
+        key = pair.second(target)
+        pair.together((step_by_step, key, over), (stay, over))
+    tlps, base = list(trace(file)), 0xD8_0000_0000
+
+    def seen(marker, card, up):
+        return next(
+            when for when, c, u, tlp in tlps if (c, u) == (card, up) and tlp.endswith(marker)
+        )
+
+    visible = [
+        seen(b"flushed" + bytes([n]), 1, 1) - seen(b"flushed" + bytes([n]), 0, 0) for n in range(3)
+    ]
+    begun = [seen(b"waiting" + bytes([n]), 0, 0) for n in range(3)]
+    barriers = answered(tlps, base + CONTROL + 64 * (C.ENDPOINTS - 1))[-3:]
+    barrier = [end - start for start, (_, end) in zip(begun, barriers)]
+    load = [
+        end - start for n in range(3) for start, end in answered(tlps, base + PAGE + 256 + 8 * n)
+    ]
+    # The first goal is met: 1.1 us. Those of a barrier, 1.2, and of a load, 2.2, are not.
+    for name, times, most in (
+        ("visible", visible, 1.1),
+        ("store and barrier", barrier, 1.45),
+        ("load", load, 2.7),
+    ):
+        middle = sorted(times)[1]
+        print(f"{name}: {(middle + WAYS) / 1e6} us")
+        assert len(times) == 3 and (middle + WAYS) / 1e6 <= most, name

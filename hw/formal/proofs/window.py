@@ -4,6 +4,8 @@
 
 from migen import *
 
+from litex.gen import *
+
 from dibber.interface.description import C
 from dibber.window import buffers as buffers_design, loads as loads_design, writer as writer_design
 from dibber.window.layouts import BUFFERS, LINE_BYTES, PAGE_BITS
@@ -54,7 +56,7 @@ class Place(Harness):
         get = lambda name: inner(writer, name)
         page, offset, length, start, stop, rest, loads = map(
             get, ("page", "offset", "length", "start", "stop", "rest", "loads"))
-        state = lambda *names: Reduce_or([writer.fsm.ongoing(name) for name in names])
+        state = lambda *names: Reduce("OR", [writer.fsm.ongoing(name) for name in names])
         low, high = Signal(50), Signal(50)
         self.comb += [low.eq(page.offset), high.eq(page.offset + C.APERTURE_PAGE)]
         writes = state("SLOT", "BELL")
@@ -96,8 +98,6 @@ class Once(Harness):
             block.source.ready.eq(self.free("ready") & block.source.valid),
         ]
         sink, source = block.sink, block.source
-        
-
         collects = inner(block, "collects")
         closed   = inner(block, "closed")
         lines    = inner(block, "lines")
@@ -136,8 +136,7 @@ class Once(Harness):
             one = leaves & (source.buffer == n) & mine
             self.prove(f"kept{n}",  implies(one, marked == has[n]))
             self.prove(f"value{n}", implies(one & has[n], shown == data[n]))
-            # Two buffers with the byte: the one that collects began later, so it may not leave
-            # first.
+            # What leaves has closed, so no store comes behind it into the same buffer.
             self.prove(f"order{n}", implies(leaves & (source.buffer == n), closed[n] & ~collects[n]))
         # A store goes to one buffer, which collects from then on.
         self.prove("taken", implies(sink.valid & sink.ready, Array(collects)[place] | ~Array(block.used)[place]))
@@ -268,13 +267,6 @@ class Barrier(Harness):
         self.lemma("tell",     implies(state("TELL") & behind & ~request.offset[0], at == done))
         self.lemma("answer",   implies(state("ANSWER") & asks, at == done))
         self.lemma("load",     implies(state("LOAD") | state("SENT") | state("VALUE"), ~control))
-
-
-def Reduce_or(signals):
-    result = 0
-    for signal in signals:
-        result = result | signal
-    return result
 
 
 WRITER, LOADS, BUFFERS_FILE = "dibber.window.writer", "dibber.window.loads", "dibber.window.buffers"
