@@ -38,7 +38,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
-        test-bitstream test-netlist test-boards synthesis docs figures clean
+        test-bitstream test-netlist test-netlist-same test-window test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -51,7 +51,8 @@ help:
 	@echo 'make test-formal  proofs of the gateware, a model check of the delivery protocol, their mutants'
 	@echo 'make soak         20,000 random transfers, elements of all sizes, 1,000 faults of the cable, 1,000 of the control'
 	@echo '                  program, 16 threads for 5 minutes, 100,000 and 1,000,000 runs of the fuzzers, long runs with bit errors,'
-	@echo '                  100,000 calls of the Linux driver at random, 200 of its processes killed: hours'
+	@echo '                  100,000 packets through a torus of switches under faults, 100,000 calls of the Linux driver'
+	@echo '                  at random, 200 of its processes killed: hours'
 	@echo 'make mutants      small changes of the control program, each noticed by a test: minutes; a part of make soak'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
 	@echo "                  SEED='1 2 3 4': the best of some;"
@@ -59,6 +60,8 @@ help:
 	@echo '                  the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
+	@echo 'make test-netlist-same  the core without options is the netlist that it was: a minute, and a part of make test'
+	@echo 'make test-window  two simulated cards with the remote window: minutes, because these cards are built first'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
@@ -127,7 +130,8 @@ driver: install $(if $(KERNEL),,qemu)
 
 # Results ------------------------------------------------------------------------------------------
 
-bench: build reference
+# A star of 8 ranks needs a switch of 8 ports.
+bench: build reference $(if $(filter mpi all,$(BENCH)),ofi switches)
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 
 test: lint test-quick test-system
@@ -149,7 +153,7 @@ coverage: firmware
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist tests
+	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install
@@ -173,6 +177,9 @@ soak: build models
 	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
 	@$(PYTEST) tests/soak/link_figures.py
+	@$(MAKE) --no-print-directory switches
+	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
+	@$(MAKE) --no-print-directory test-window
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 
@@ -183,6 +190,7 @@ mutants: install
 docs: install
 	$(call step,docs,build/docs/interface.md,$(PYTHON) -P -m dibber.interface.generate build/docs)
 	$(call step,manual,build/man/man1,$(PYTHON) -P -m dibber_cli.man build/man)
+	$(call step,wireshark,build/wireshark/dibber.lua,$(PYTHON) software/wireshark/generate.py build/wireshark)
 
 figures: build models reference
 	@$(PYTHON) tests/figures.py --page --profile $(PROFILE) --seed $(SEED)
@@ -205,6 +213,15 @@ test-netlist: firmware library
 	$(call step,gates,the simulator of netlists,$(PYTHON) hw/sim/gates/build_gates.py)
 	$(call step,netlist,the netlist of the core at 64 bits,$(PYTHON) hw/synthesis/gates.py)
 	@$(PYTEST) --junitxml build/junit-netlist.xml tests/netlist
+
+# A deliberate change of all cards: hw/synthesis/same.py --accept writes the hashes again.
+test-netlist-same: install
+	@$(PYTHON) hw/synthesis/same.py
+
+# Cards with the window are a build of their own, so this is no part of make test.
+test-window: firmware library
+	$(call step,window,the simulated card with the remote window,$(PYTHON) hw/sim/build.py --window)
+	@$(PYTEST) --junitxml build/junit-window.xml tests/window
 
 test-boards: install
 	@$(PYTHON) hw/synthesis/xilinx.py

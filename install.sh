@@ -18,7 +18,7 @@ unset PYTHONPATH PYTHONHOME
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
 PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libfabric-bin libfabric-dev
           libopenmpi-dev libtomlplusplus-dev make mandoc nlohmann-json3-dev openmpi-bin openocd perl
-          pkg-config python3-venv spin valgrind"
+          pkg-config python3-venv spin tshark valgrind"
 VENV=build/venv
 LOG=build/log
 

@@ -16,6 +16,8 @@ Ports of `dibber_card` (dw: data width):
     pcie_max_payload[16], pcie_max_request[16]     in    bytes
     pcie_extended_tags, pcie_msix_enable           in    configuration space bits
     pcie_bus_master                                in    requests to host memory may leave
+    pcie_in_aperture                               in    a TLP to BAR 2 is at pcie_rx; only with
+                                                         --window
     serial_tx_data[32], serial_tx_k[4]             out   four symbols, the first in the low bits
     serial_tx_ready                                in    the symbols are taken
     serial_loopback                                out   the transceiver is in loopback, and nothing
@@ -23,6 +25,10 @@ Ports of `dibber_card` (dw: data width):
     serial_rx_valid, serial_rx_data[32], serial_rx_k[4]                     in
     serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
     serial_rx_signal                               in    the receiver sees a signal
+    with --mtu, in place of serial_*, the frame streams of a MAC (dibber/layouts.py, frame_layout):
+    frame_tx_{valid,ready,last}, frame_tx_data[64], frame_tx_bytes[4]       out
+    frame_rx_{valid,last,error}, frame_rx_data[64], frame_rx_bytes[4]       in
+    frame_signal, frame_address[48]                in    the MAC is ready; the station's address
     jtag_tck, jtag_tms, jtag_tdi, jtag_tdo         in, in, in, out   TCK high and low for 3 cycles
     each
     flash_cs_n, flash_clk, flash_mosi, flash_miso  out, out, out, in a serial flash, mode 0
@@ -51,7 +57,9 @@ from dibber.debug.transport import DebugTransport
 from dibber.host.flash import flash_pads
 from dibber.interface.description import C
 from dibber.interface.generate import write_if_changed
-from dibber.layouts import serial_rx_layout, serial_tx_layout
+from dibber.layouts import frame_layout, serial_rx_layout, serial_tx_layout
+from dibber.link.ethernet.mac import attach_mac
+from dibber.link.ethernet.port import EthernetPort
 from dibber.mcp.processor import SRAM_BYTES
 
 # Platform -----------------------------------------------------------------------------------------
@@ -92,6 +100,7 @@ class SimPCIePHY(LiteXModule):
         self.extended_tags    = Signal(name_override="pcie_extended_tags")
         self.msix_enable      = Signal(name_override="pcie_msix_enable")
         self.bus_master       = Signal(name_override="pcie_bus_master")
+        self.in_aperture      = Signal(name_override="pcie_in_aperture")
 
 class SimSerialPHY(LiteXModule):
     """A transceiver with the simulator's cable in place of its analogue half."""
@@ -101,17 +110,30 @@ class SimSerialPHY(LiteXModule):
         self.signal   = Signal(name_override="serial_rx_signal")
         self.loopback = Signal(name_override="serial_loopback")
 
+class SimMAC(LiteXModule):
+    """An Ethernet MAC: the simulator has it, its cable and its address."""
+    def __init__(self):
+        self.sink    = stream.Endpoint(frame_layout())
+        self.source  = stream.Endpoint(frame_layout())
+        self.signal  = Signal(name_override="frame_signal")
+        self.address = Signal(48, name_override="frame_address")
+
 # Card ---------------------------------------------------------------------------------------------
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
-    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES):
+    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None):
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
-        self.serial = SimSerialPHY()
+        if mtu is None:
+            self.serial = SimSerialPHY()
+        else:
+            self.serial = SimMAC()
         self.flash  = flash_pads(clock_hz/4)
-        self.core   = DibberCore(platform, self.pcie, self.serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes)
+        ethernet    = None if mtu is None else EthernetPort(mtu=mtu)
+        serial      = self.serial if mtu is None else None
+        self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
+            sram_bytes=sram_bytes, port=ethernet, window=window)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
@@ -122,6 +144,8 @@ class SimCard(LiteXModule):
             self.tap.scan.connect(self.debug.scan),
             self.debug.dmi.connect(self.core.dmi),
         ]
+        if ethernet is not None:
+            self.comb += attach_mac(ethernet, self.serial)
 
         def port(signal, name):
             """The signal of a PHY with the port's name."""
@@ -131,17 +155,27 @@ class SimCard(LiteXModule):
         for prefix, endpoint in [("pcie_rx", self.pcie.source), ("pcie_tx", self.pcie.sink)]:
             for name in ["valid", "ready", "first", "last", "dat", "be"]:
                 port(getattr(endpoint, name), f"{prefix}_{name}")
-        for name in ["ready", "data", "k"]:
-            port(getattr(self.serial.sink, name), f"serial_tx_{name}")
-        for name in ["valid", "data", "k", "code_error", "disparity_error"]:
-            port(getattr(self.serial.source, name), f"serial_rx_{name}")
+        if mtu is None:
+            for name in ["ready", "data", "k"]:
+                port(getattr(self.serial.sink, name), f"serial_tx_{name}")
+            for name in ["valid", "data", "k", "code_error", "disparity_error"]:
+                port(getattr(self.serial.source, name), f"serial_rx_{name}")
+            self.ios |= {self.serial.signal, self.serial.loopback}
+        else:
+            for name in ["valid", "ready", "data", "bytes", "last"]:
+                port(getattr(self.serial.sink, name), f"frame_tx_{name}")
+            for name in ["valid", "data", "bytes", "last", "error"]:
+                port(getattr(self.serial.source, name), f"frame_rx_{name}")
+            self.ios |= {self.serial.signal, self.serial.address}
         for name in ["tck", "tms", "tdi", "tdo"]:
             port(getattr(self.tap, name), f"jtag_{name}")
         for name in ["cs_n", "clk", "mosi", "miso"]:
             port(getattr(self.flash, name), f"flash_{name}")
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
-            self.pcie.extended_tags, self.pcie.msix_enable, self.pcie.bus_master, self.serial.signal, self.serial.loopback}
+            self.pcie.extended_tags, self.pcie.msix_enable, self.pcie.bus_master}
+        if window:
+            self.ios.add(self.pcie.in_aperture)
 
 # Build --------------------------------------------------------------------------------------------
 
@@ -170,11 +204,11 @@ def write_verilog(output, module, ios, name, sources=()):
     paths = [str((output / f"{name}.v").resolve()), *sources]
     write_if_changed(output / f"{name}.f", "\n".join(paths) + "\n")
 
-def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES):
+def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None):
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    card     = SimCard(platform, data_width, clock_hz, sram_bytes)
+    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu)
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
 def main():
@@ -183,9 +217,11 @@ def main():
     parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")
     parser.add_argument("--sram",       type=int, choices=[64, 128], default=SRAM_BYTES >> 10,
         help="KiB of the control program's SRAM")
+    parser.add_argument("--window",     action="store_true", help="with the remote window")
+    parser.add_argument("--mtu",        type=int, help="a link over Ethernet, with frames of so many bytes of payload")
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
-    generate(args.output, args.data_width, args.clock, args.sram << 10)
+    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu)
 
 if __name__ == "__main__":
     main()

@@ -63,7 +63,7 @@ class SimSwitch(LiteXModule):
         self.comb += switch.signals.eq(Cat(*[
             pin(Signal(), f"serial{n}_rx_signal") for n in range(ports)]))
         for name in ["adr", "dat_w", "be", "we", "re", "dat_r"]:
-            pin(getattr(switch.registers.port, name), f"registers_{name}")
+            pin(getattr(switch.port, name), f"registers_{name}")
 
 # Build --------------------------------------------------------------------------------------------
 

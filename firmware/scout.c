@@ -1,6 +1,8 @@
 /* Scouts: headers outside all flows that find out which node is at the end of a route. A scout
  * of another node is answered along the route that it names. The host's scouts go out one at a
- * time. Each ends with its answer, when it comes round to this card, or after its time.
+ * time. Each ends with its answer, when it comes round to this card, or after its time. A switch
+ * at the end of the route answers the question in the scout's number. Its answer comes in the name
+ * of this node, because a switch has no number.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -11,10 +13,16 @@
 #include "routes.h"
 
 #define TIMEOUT_MAX (1u << 20)
+#define ASK_MASK    (DIBBER_SWITCH_ASK_WORD | DIBBER_SWITCH_ASK_WRITE)
+#define ASK_BITS    11 /* the sequence of scouts is above, in a write up to bit 15 */
+
+/* `key` of a completion */
+enum heard { HEARD_NODE, HEARD_SELF, HEARD_SWITCH };
 
 static struct {
 	uint32_t tag; /* of its command */
 	uint32_t cookie;
+	uint32_t sequence;
 	uint32_t number; /* an answer must have the same number */
 	uint32_t started;
 	uint32_t timeout;
@@ -25,14 +33,13 @@ uint32_t scout_waiting;
 RARE void scout_boot(void)
 {
 	/* An answer to the last program's scout may still come. */
-	asked.number = cpu_cycles();
+	asked.sequence = cpu_cycles();
 }
 
-static RARE void end(uint32_t node, enum dibber_status status)
+static RARE void end(uint32_t node, enum dibber_status status, enum heard heard, uint32_t value)
 {
 	scout_waiting = 0;
-	command_complete(asked.tag, asked.cookie, 0, node, status, node == command_node,
-			 asked.solicit);
+	command_complete(asked.tag, asked.cookie, value, node, status, heard, asked.solicit);
 }
 
 RARE enum dibber_status scout_ask(uint32_t tag, bool solicit)
@@ -40,14 +47,17 @@ RARE enum dibber_status scout_ask(uint32_t tag, bool solicit)
 	uint32_t timeout = slot_word(tag, offsetof(struct dibber_route_command, timeout));
 	uint32_t route = slot_word(tag, offsetof(struct dibber_route_command, route));
 	uint32_t back = slot_word(tag, offsetof(struct dibber_route_command, back));
+	uint32_t question = slot_word(tag, offsetof(struct dibber_route_command, question));
+	uint32_t written = question & DIBBER_SWITCH_ASK_WRITE ? 0xffff0000 : 0;
 
 	if (!timeout || timeout > TIMEOUT_MAX || !route_is_possible(route) ||
-	    !route_is_possible(back))
+	    !route_is_possible(back) || question & ~(ASK_MASK | written))
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	asked.tag = tag;
 	asked.cookie = slot_word(tag, offsetof(struct dibber_route_command, cookie));
 	asked.solicit = solicit;
-	asked.number++;
+	asked.sequence++;
+	asked.number = question | (asked.sequence << ASK_BITS & ~written);
 	asked.timeout = timeout;
 	asked.started = REG_READ(CYCLES_LOW);
 	scout_waiting = 1;
@@ -65,7 +75,7 @@ RARE uint32_t scout_step(void)
 {
 	if (REG_READ(CYCLES_LOW) - asked.started < asked.timeout)
 		return 0;
-	end(0, DIBBER_STATUS_TIMEOUT);
+	end(0, DIBBER_STATUS_TIMEOUT, HEARD_NODE, 0);
 	return 1;
 }
 
@@ -75,13 +85,18 @@ RARE uint32_t scout_handler(void)
 	uint32_t number = REG_READ(SCOUT_CAME_NUMBER);
 	uint32_t back = REG_READ(SCOUT_CAME_BACK);
 	uint32_t source = FIELD_GET(SCOUT, SOURCE, came);
+	uint32_t reply = FIELD_GET(SCOUT, REPLY, came);
 
 	REG_WRITE(SCOUT_POP, 0);
-	if (FIELD_GET(SCOUT, REPLY, came) || source == command_node) {
-		if (scout_waiting && number == asked.number)
-			end(source, DIBBER_STATUS_OK);
-		else
+	if (reply || source == command_node) {
+		if (!scout_waiting || number != asked.number)
 			mcp_shared.strays++;
+		else if (source != command_node)
+			end(source, DIBBER_STATUS_OK, HEARD_NODE, 0);
+		else if (reply)
+			end(source, DIBBER_STATUS_OK, HEARD_SWITCH, back);
+		else
+			end(source, DIBBER_STATUS_OK, HEARD_SELF, 0);
 	} else if (route_is_possible(back) && REG_READ(SCOUT_SPACE)) {
 		REG_WRITE(SCOUT_ROUTE, back);
 		REG_WRITE(SCOUT_BACK, 0);

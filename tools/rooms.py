@@ -36,8 +36,8 @@ RULE_SINCE = "ceb3366"
 
 # Files that are longer than 600 lines, and how long they may be.
 LONGER = {
-    "software/lib/include/dibber/dibber.h": 1400,  # the public interface is one file to include
-    "gateware/dibber/interface/description.py": 1220,  # every register and field, described once
+    "software/lib/include/dibber/dibber.h": 1460,  # the public interface is one file to include
+    "gateware/dibber/interface/description.py": 1300,  # every register and field, described once
     "firmware/bounds.py": 760,
     "hw/synthesis/bitstream.py": 660,
     "tests/firmware/fake_fast.c": 790,

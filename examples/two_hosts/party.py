@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from dibber.interface.description import STATUS
 from libdibber import Card, Exchange
 
 FIRMWARE = Path(__file__).resolve().parents[2] / "build" / "firmware" / "mcp.dibfw"
@@ -43,10 +44,13 @@ class Party:
 
     def await_notice(self):
         """Wait until a transfer from the other side has arrived; returns its notice."""
-        if not self.endpoint.wait(SECONDS * 10**9):
-            sys.exit("nothing came")
-        events = self.endpoint.poll_events(1)
-        return events[0].notice if events else self.await_notice()
+        while not (events := self.endpoint.poll_events(1)):
+            # A completion of this side wakes it too.
+            for completion in self.endpoint.poll():
+                assert completion.status == STATUS.OK, STATUS.name_of(completion.status)
+            if not self.endpoint.wait(SECONDS * 10**9):
+                sys.exit("nothing came")
+        return events[0].notice
 
     def close(self):
         """Meet the other side, so that neither closes its card while the other still needs it."""

@@ -18,6 +18,7 @@ LAYERS = (
     "deposit",    # host memory: regions, page tables, gather and scatter engines
     "endpoint",   # command slots, doorbells, queues, arrivals
     "fastpath",   # commands and requests that hardware completes
+    "window",     # the remote window: stores and loads that become commands of an endpoint
     "mcp",        # the control program's processor and registers
     "bridge",     # a host made of gateware, for boards without PCIe
     "phy",        # vendors' transceivers and pins

@@ -16,12 +16,14 @@ from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
+from dibber.link.ethernet.port import EthernetPort
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
 from dibber.mcp.halt import Cutter, HaltInserter
 from dibber.mcp.host_registers import HostRegisters, collect_counters
 from dibber.mcp.processor import SRAM_BYTES
 from dibber.packet.layer import PacketLayer
+from dibber.window.window import RemoteWindow
 
 # A request that waits for Bus Master Enable waits no longer than this. A peer gives its packet up
 # after 40 ms and some ticks of 50 µs. So no peer hears that a packet landed whose writes are
@@ -72,7 +74,7 @@ class DibberCore(LiteXModule):
     phy        : PCIe PHY as LitePCIe has them: see HostInterface. Its `extended_tags` (Signal), if
                  it has one, says that more than 32 reads may be in flight
     serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
-                 while the receiver sees one, and `loopback` (Signal) if it has one of its own
+                 while the receiver sees one, and `loopback` (Signal) if it has one of its own.
     data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
@@ -88,6 +90,8 @@ class DibberCore(LiteXModule):
                  sram_bytes, in place of one on `phy`. Then `phy` is None
     port       : a sibling of LinkPort (docs/design/port.md) with four channels, in place of one on
                  `serial`. Then `serial` is None, and there is no equipment
+    window     : the card has the remote window: BAR 2, for which the PHY has `in_aperture` (see
+                 HostInterface). The last endpoint belongs to it
 
     Attributes
     ----------
@@ -96,11 +100,12 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES, host=None, port=None):
+                 sram_bytes=SRAM_BYTES, host=None, port=None, window=False):
         # The Column -------------------------------------------------------------------------------
 
         self.host      = host      = host or HostInterface(
-            phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS))
+            phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS),
+            aperture=C.APERTURE_BYTES if window else 0)
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
         self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
@@ -114,9 +119,11 @@ class DibberCore(LiteXModule):
         self.counter_sources = [host.counters, ends.counters, deposit.counters, packet.counters, link.counters,
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
-        self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes)
+        self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
+            window=window, ethernet=isinstance(port, EthernetPort))
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
+        self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None
 
         # # #
 
@@ -130,6 +137,8 @@ class DibberCore(LiteXModule):
         self.connect_flows()
         self.connect_regions()
         self.connect_halt()
+        if window:
+            self.connect_window()
 
     # Column ---------------------------------------------------------------------------------------
 
@@ -195,7 +204,7 @@ class DibberCore(LiteXModule):
         self.comb += [
             *connect_lines(host.ports["host"],      registers.port, *([] if self.flash is None else [self.flash.port])),
             *connect_lines(host.ports["firmware"],  program.processor.firmware),
-            *connect_lines(host.ports["endpoints"], self.endpoints.port),
+            *connect_lines(host.ports["endpoints"], self.endpoints.port if self.window is None else self.window.pages),
             registers.max_payload.eq(host.max_payload),
             registers.max_request.eq(host.max_request),
             registers.mcp_state.eq(program.registers.state),
@@ -286,11 +295,24 @@ class DibberCore(LiteXModule):
         self.comb += [
             ends.open.eq(program.queue),
             queues.cycles.eq(self.registers.cycles),
-            program.entries.connect(queues.sinks[0]),
-            self.fast.contexts.entry.connect(queues.sinks[1]),
+            *[self.connect_entries(entries, n) for n, entries in enumerate([program.entries, self.fast.contexts.entry])],
             queues.source.connect(host.posts),
             host.open.strobe.eq(program.queue.strobe & ~program.queue.closed),
             host.open.vector.eq(program.queue.vector),
+        ]
+
+    def connect_entries(self, entries, n):
+        """Completions to their queues in host memory, but those of the window's endpoint to it."""
+        sink = self.endpoints.queues.sinks[n]
+        if self.window is None:
+            return entries.connect(sink)
+        end  = self.window.ends[n]
+        mine = entries.queue == self.window.endpoint
+        return [
+            *[entries.connect(to, omit={"valid", "ready"}) for to in (sink, end)],
+            sink.valid.eq(entries.valid & ~mine),
+            end.valid.eq(entries.valid & mine),
+            entries.ready.eq(Mux(mine, end.ready, sink.ready)),
         ]
 
     # Orders ---------------------------------------------------------------------------------------
@@ -406,6 +428,22 @@ class DibberCore(LiteXModule):
         self.sync += [
             was_halted.eq(halt.reset),
             shown.ready.eq(~halt.reset & (program.registers.identity != 0)),
+        ]
+
+    # Window ---------------------------------------------------------------------------------------
+
+    def connect_window(self):
+        """The aperture, the window's registers, and its endpoint."""
+        window, aperture = self.window, self.host.aperture
+        self.comb += [
+            aperture.stores.connect(window.stores),
+            aperture.loads.connect(window.requests),
+            window.replies.connect(aperture.answers),
+            *connect_lines(self.host.ports["window"], window.port),
+            *connect_lines(window.endpoints, self.endpoints.port),
+            *[getattr(window.written, name).eq(getattr(self.host.writes, name))
+                for name in ["valid", "ready", "last", "dat", "address", "length"]],
+            window.halted.eq(self.program.halt.reset),
         ]
 
     # Counters -------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""Exhaustive model checks by Spin: the delivery protocol (delivery.pml), and ends that restart
-(restart.pml).
+"""Exhaustive model checks by Spin: the delivery protocol (delivery.pml), ends that restart
+(restart.pml), and echo, retry and scrubber of a ring (ring.pml).
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -29,6 +29,8 @@ DUPLICATE_AND_TIMER = ("TIMEOUTS=1", "LOSSES=0", "DUPLICATES=1")
 
 RESTART             = ("SOURCES=0", "TARGETS=1", "MESSAGES=3")
 
+RING                = ("SOURCES=1", "PACKETS=3")
+
 MODELS = [
     Check("delivery-both-ways", "exactly once, in order, no deadlock",
         "2 flows, window 4 of 8 numbers, endless; 2 losses, 1 duplicate", ("TIMEOUTS=0",)),
@@ -44,6 +46,12 @@ MODELS = [
         "1 flow, 3 packets; target and source once, 1 loss", ("TARGETS=1", "MESSAGES=3", "TIMEOUTS=0"), quick=True, model="restart.pml"),
     Check("restart-both-timer", "the same with a timer that ran out without need",
         "1 flow, 3 packets; target and source once, 1 loss, 1 timeout", ("TARGETS=1", "MESSAGES=3"), model="restart.pml"),
+    Check("ring-losses", "accepted once and in order, or reported; no deadlock",
+        "1 source, 3 packets, 3 nodes; 2 losses of any word", (*RING, "LOSSES=2"), quick=True, model="ring.pml"),
+    Check("ring-sources", "the same, and nobody refused after a reservation",
+        "2 sources, 2 packets each, 3 nodes; no loss", ("PACKETS=2", "LOSSES=0"), quick=True, model="ring.pml"),
+    Check("ring-scrubber", "the same with a packet of no target and no source: twice round at most",
+        "2 sources, 2 packets each, 3 nodes; 1 stray", ("PACKETS=2", "LOSSES=0", "STRAYS=1"), model="ring.pml"),
 ]
 
 # Mutants that must be found: in the model of one flow, unless the name says more.
@@ -64,6 +72,13 @@ MUTANTS = [
         (*RESTART, "MUTANT_SURE"), quick=True, mutant=True, model="restart.pml"),
     Check("an answer overtakes the second telling of a refusal", "", "",
         (*RESTART, "MUTANT_ORDER"), quick=True, mutant=True, model="restart.pml"),
+    Check("a packet without an echo is sent again", "", "", (*RING, "MUTANT_AGAIN"), quick=True, mutant=True, model="ring.pml"),
+    Check("a later packet is accepted before a retry", "", "", (*RING, "MUTANT_ORDER"), quick=True, mutant=True, model="ring.pml"),
+    Check("a packet is sent behind one that is doomed", "", "",
+        (*RING, "LOSSES=0", "MUTANT_DOOM"), quick=True, mutant=True, model="ring.pml"),
+    Check("an echo counts for the oldest packet", "", "", (*RING, "MUTANT_GAP"), quick=True, mutant=True, model="ring.pml"),
+    Check("the scrubber lets old packets pass", "", "",
+        (*RING, "LOSSES=0", "STRAYS=1", "MUTANT_SCRUB"), quick=True, mutant=True, model="ring.pml"),
     Check("NAK forgotten, and no timer", "", "", ("FLOWS=1", "MUTANT_NAK", "MUTANT_TIMER"), quick=True, mutant=True),
 ]
 

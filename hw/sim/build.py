@@ -4,6 +4,9 @@
     python hw/sim/build.py                       build/sim/dibber-sim-128, of profile gen2x4
     python hw/sim/build.py --profile gen2x1      build/sim/dibber-sim-64
     python hw/sim/build.py --profile gen1x1      build/sim/dibber-sim-64-62.5: another clock
+    python hw/sim/build.py --window              build/sim/dibber-sim-128-window: the card has the
+                                                 remote window
+    python hw/sim/build.py --profile eth10g      build/sim/dibber-sim-128-156.25-mtu9000: Ethernet
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
@@ -129,9 +132,10 @@ def interface_header():
     return BUILD / "generated"
 
 
-def gateware(directory, data_width, clock_mhz):
+def gateware(directory, data_width, clock_mhz, window=False, mtu=0):
     """Verilog of the card; the list of its files is directory/dibber_card.f."""
-    verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6)
+    options = [*(["--window"] if window else []), *(["--mtu", mtu] if mtu else [])]
+    verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6, *options)
 
 
 def verilog(directory, script, *options):
@@ -311,7 +315,7 @@ class Ninja:
 
 def library():
     """Sources of the host model, the cable and the servers."""
-    folders = ("host", "vfio", "clock", "cable", "jtag", "flash")
+    folders = ("host", "vfio", "clock", "cable", "jtag", "flash", "timeline")
     alone = ("main.cc", "card.cc", "replay.cc")
     return [f for f in sorted(SIM.glob("*.cc")) if f.name not in alone] + [
         f for folder in folders for f in sorted((SIM / folder).glob("*.cc"))
@@ -384,11 +388,13 @@ class Variant(typing.NamedTuple):
     plain       : Verilator's own code
     unoptimised : compiled at -O0, for a program that runs for seconds
     counted     : it counts how often each unit of the logic has work
+    window      : the card has the remote window
     """
 
     plain: bool = False
     unoptimised: bool = False
     counted: bool = False
+    window: bool = False
 
     @property
     def suffix(self):
@@ -403,20 +409,24 @@ ORDINARY = Variant()
 
 
 def card_of(profile):
-    """The card of a profile: data width in bits, clock in MHz, and its name."""
-    values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())["card"]
-    width, clock = values["data_width"], values["clock_mhz"]
-    return width, clock, f"{width}" if clock == 125 else f"{width}-{clock:g}"
+    """The card of a profile: data width in bits, clock in MHz, MTU or 0, and its name."""
+    values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())
+    width, clock = values["card"]["data_width"], values["card"]["clock_mhz"]
+    mtu = values["link"].get("mtu", 0)
+    name = f"{width}" + ("" if clock == 125 else f"-{clock:g}") + (f"-mtu{mtu}" if mtu else "")
+    return width, clock, mtu, name
 
 
 def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     """The program `name`, dibber-sim or dibber-replay, with the card that a profile needs."""
-    width, clock, card_name = card_of(profile)
+    width, clock, mtu, card_name = card_of(profile)
+    if variant.window:
+        card_name += "-window"
     directory = BUILD / f"card{card_name}"
     program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
-        gateware(directory, width, clock)
+        gateware(directory, width, clock, variant.window, mtu)
         output, root = verilate(directory)
         shared = common(jobs)
         objects = directory / f"{name}{variant.suffix}"
@@ -437,8 +447,9 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
             model = changed_objects(ninja, output, code, model_directory, **level)
         card = ninja.objects(
             [SIM / "card.cc"],
-            f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock}"
-            + (" -DDIBBER_COUNTED" if variant.counted else ""),
+            f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock} -DDIBBER_MTU={mtu}"
+            + (" -DDIBBER_COUNTED" if variant.counted else "")
+            + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,
         )
         if name == "dibber-sim":
@@ -452,7 +463,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
 
 def build_switch(profile, ports, jobs):
     """The shared object of a switch with so many ports, at the clock of a profile."""
-    _, clock, _ = card_of(profile)
+    _, clock, _, _ = card_of(profile)
     suffix = f"{ports}" if clock == 125 else f"{ports}-{clock:g}"
     directory = BUILD / f"switch{suffix}"
     target = BUILD / f"dibber-switch-{suffix}.so"
@@ -496,7 +507,7 @@ def build_test(jobs):
             name: ninja.objects(
                 [SIM / "devices" / "bench" / f"{name.replace('-', '_')}.cc"], CXXFLAGS, directory
             )
-            for name in ("host-model-bench", "cable-bench")
+            for name in ("host-model-bench", "cable-bench", "frames-bench")
         }
         for name, main in programs.items():
             ninja.program(BUILD / name, [*shared.library, *devices, *main])
@@ -529,6 +540,7 @@ def main():
     parser.add_argument(
         "--counted", action="store_true", help="count how busy each part is (changed/measure.py)"
     )
+    parser.add_argument("--window", action="store_true", help="a card with the remote window")
     parser.add_argument("--jobs", default="2", help="compilers at once")
     args = parser.parse_args()
     if args.plain and args.counted:
@@ -542,7 +554,7 @@ def main():
         print(build_switch(args.profile, args.switch, args.jobs))
     else:
         name = "dibber-replay" if args.replay else "dibber-sim"
-        variant = Variant(args.plain, args.unoptimised, args.counted)
+        variant = Variant(args.plain, args.unoptimised, args.counted, args.window)
         print(build_card(args.profile, args.jobs, name, variant))
 
 

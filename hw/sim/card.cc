@@ -13,6 +13,7 @@
 #include "Vdibber_card___024root.h"
 #include "Vdibber_card_dibber_card.h"
 #include "device.h"
+#include "dibber_interface.h"
 #include "evaluator.h"
 #include "flash/flash.h"
 
@@ -65,6 +66,21 @@ public:
         model_.pcie_extended_tags = in.pcie_extended_tags;
         model_.pcie_msix_enable = in.pcie_msix_enable;
         model_.pcie_bus_master = in.pcie_bus_master;
+#ifdef DIBBER_WITH_WINDOW
+        model_.pcie_in_aperture = in.pcie_in_aperture;
+#endif
+#if DIBBER_MTU
+        model_.frame_address = in.frame_address;
+        model_.frame_signal = in.serial_rx_signal;
+        model_.frame_tx_ready = in.frame_tx_ready;
+        model_.frame_rx_valid = in.frame_rx.valid;
+        if (in.frame_rx.valid) {
+            model_.frame_rx_data = in.frame_rx.data;
+            model_.frame_rx_bytes = in.frame_rx.bytes;
+            model_.frame_rx_last = in.frame_rx.last;
+            model_.frame_rx_error = in.frame_rx.error;
+        }
+#else
         model_.serial_tx_ready = in.serial_tx_ready;
         model_.serial_rx_signal = in.serial_rx_signal;
         model_.serial_rx_valid = in.serial_rx_valid;
@@ -74,6 +90,7 @@ public:
             model_.serial_rx_code_error = in.serial_rx_code_error;
             model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
         }
+#endif
         model_.jtag_tck = in.jtag_tck;
         model_.jtag_tms = in.jtag_tms;
         model_.jtag_tdi = in.jtag_tdi;
@@ -88,8 +105,17 @@ public:
             out.pcie_tx.be = model_.pcie_tx_be;
             std::memcpy(out.pcie_tx.dat.data(), &model_.pcie_tx_dat, DIBBER_DATA_WIDTH / 8);
         }
+#if DIBBER_MTU
+        out.frame_tx.valid = model_.frame_tx_valid;
+        if (model_.frame_tx_valid) {
+            out.frame_tx.data = model_.frame_tx_data;
+            out.frame_tx.bytes = model_.frame_tx_bytes;
+            out.frame_tx.last = model_.frame_tx_last;
+        }
+#else
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
         out.serial_loopback = model_.serial_loopback;
+#endif
         out.jtag_tdo = model_.jtag_tdo;
     }
 
@@ -102,6 +128,25 @@ public:
     size_t sram_bytes() const override
     {
         return DIBBER_DATA_WIDTH / 8 * sizeof(card().__PVT__sram0) / sizeof(uint32_t);
+    }
+
+    uint32_t sram_word(size_t at) const override
+    {
+        const auto& card = *model_.rootp->dibber_card;
+        size_t row = at / (DIBBER_DATA_WIDTH / 8);
+        switch (at / 4 % (DIBBER_DATA_WIDTH / 32)) {
+        case 0:
+            return card.__PVT__sram0[row];
+        case 1:
+            return card.__PVT__sram1[row];
+#if DIBBER_DATA_WIDTH == 128
+        case 2:
+            return card.__PVT__sram2[row];
+        case 3:
+            return card.__PVT__sram3[row];
+#endif
+        }
+        return 0;
     }
 
     void preload(const std::vector<uint8_t>& image) override
@@ -153,16 +198,24 @@ private:
 
 const char* const default_device = "card";
 
+#ifdef DIBBER_WITH_WINDOW
+const uint64_t aperture_bytes = DIBBER_APERTURE_BYTES;
+#else
+const uint64_t aperture_bytes = 0;
+#endif
+
 std::unique_ptr<Device> make_device(const std::string& name, unsigned card, const Profile& profile,
                                     uint64_t seed)
 {
     if (name != "card")
         throw std::runtime_error("device '" + name + "' is not known here: there is card");
     if (profile.card.data_width != DIBBER_DATA_WIDTH ||
-        profile.card.clock_mhz != DIBBER_CLOCK_MHZ) {
+        profile.card.clock_mhz != DIBBER_CLOCK_MHZ || profile.link.mtu != DIBBER_MTU) {
         char built[64];
-        snprintf(built, sizeof(built), "%d bits at %g MHz", DIBBER_DATA_WIDTH,
-                 double(DIBBER_CLOCK_MHZ));
+        snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d", DIBBER_DATA_WIDTH,
+                 double(DIBBER_CLOCK_MHZ), DIBBER_MTU);
+        if (DIBBER_MTU == 0)
+            *std::strchr(built, ',') = 0;
         throw std::runtime_error("profile " + profile.name +
                                  " is not for this simulator, built for " + built);
     }

@@ -29,17 +29,28 @@ struct Symbols {
     uint8_t k = 0;
 };
 
-/* What a serial port is given in a cycle, and what it drives. */
+/* Eight bytes of an Ethernet frame, the first in bits 7:0; layout frame_layout of the gateware. */
+struct FrameWord {
+    bool valid = false, last = false, error = false;
+    uint8_t bytes = 8;
+    uint64_t data = 0;
+};
+
+/* What a port is given in a cycle, and what it drives: symbols, or frames of a card over Ethernet.
+ * Both have the signal. */
 struct SerialInputs {
     bool serial_tx_ready = false;
     bool serial_rx_valid = false, serial_rx_signal = false;
     Symbols serial_rx;
     uint8_t serial_rx_code_error = 0, serial_rx_disparity_error = 0;
+    bool frame_tx_ready = false;
+    FrameWord frame_rx;
 };
 
 struct SerialOutputs {
     Symbols serial_tx;
     bool serial_loopback = false; /* the transceiver hears itself */
+    FrameWord frame_tx;
 };
 
 struct Inputs : SerialInputs {
@@ -49,7 +60,9 @@ struct Inputs : SerialInputs {
     uint16_t pcie_id = 0; /* bus, device, function */
     uint16_t pcie_max_payload = 0, pcie_max_request = 0;
     bool pcie_extended_tags = false, pcie_msix_enable = false, pcie_bus_master = false;
+    bool pcie_in_aperture = false; /* the TLP at pcie_rx is for BAR 2 */
     bool jtag_tck = false, jtag_tms = false, jtag_tdi = false;
+    uint64_t frame_address = 0; /* of the card's MAC, its first byte in bits 7:0 */
 };
 
 struct Outputs : SerialOutputs {
@@ -85,6 +98,9 @@ public:
     /* Bytes of the control program's SRAM that preload() can write; 0: it cannot. */
     virtual size_t sram_bytes() const { return 0; }
 
+    /* The 32-bit word at a multiple of 4 in the SRAM, as it is between cycles. */
+    virtual uint32_t sram_word(size_t) const { return 0; }
+
     /* Put `image` at the start of the SRAM, between clock() and settle() at the end of a reset. */
     virtual void preload(const std::vector<uint8_t>&) {}
 
@@ -99,5 +115,8 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned card, cons
 
 /* The device that is used if the command line names none. */
 extern const char* const default_device;
+
+/* Bytes of BAR 2 of its cards, the remote window's aperture; 0: they have none. */
+extern const uint64_t aperture_bytes;
 
 } // namespace dibber

@@ -59,6 +59,7 @@ int run(const dibber::Options& options)
     printf("ready\n");
     fflush(stdout);
     simulation.run(stop);
+    simulation.close_timeline();
 
     if (options.stats.empty())
         return 0;

@@ -41,6 +41,9 @@ const char* const usage =
     "  --reset-takes-power   a card that is reset, as by a client that comes, keeps nothing\n"
     "  --threads N           at most so many threads, with the same results (one a core)\n"
     "  --tlp-trace FILE      write every TLP there (format: hw/sim/trace.h)\n"
+    "  --timeline FILE       write what the cards do in simulated time, as Chrome trace events\n"
+    "  --pcap FILE           write the frames of cables there, for Wireshark; only of a\n"
+    "                        profile whose link is Ethernet\n"
     "  --preload FILE        control program that lies in each card's SRAM after a reset. A\n"
     "                        client that loads this file need not write and compare it\n"
     "  --record DIR          write the pins of each card in each cycle to DIR/card0.pins, ...\n"
@@ -68,19 +71,31 @@ T number(const char* option, const char* text, T low, T high)
 
 Options parse_options(int argc, char** argv, bool& help)
 {
-    static const option names[] = {
-        {"profile", 1, nullptr, 'p'},      {"socket-dir", 1, nullptr, 's'},
-        {"participants", 1, nullptr, 'n'}, {"cards", 1, nullptr, 'c'},
-        {"seed", 1, nullptr, 'S'},         {"ber", 1, nullptr, 'b'},
-        {"fault", 1, nullptr, 'f'},        {"set", 1, nullptr, 'x'},
-        {"threads", 1, nullptr, 't'},      {"tlp-trace", 1, nullptr, 'T'},
-        {"stats", 1, nullptr, 'j'},        {"record", 1, nullptr, 'r'},
-        {"preload", 1, nullptr, 'l'},      {"exit-when-done", 0, nullptr, 'e'},
-        {"watchdog", 1, nullptr, 'w'},     {"device", 1, nullptr, 'd'},
-        {"jtag", 0, nullptr, 'J'},         {"reset-takes-power", 0, nullptr, 'P'},
-        {"topology", 1, nullptr, 'o'},     {"script", 1, nullptr, 'i'},
-        {"at", 1, nullptr, 'a'},           {"help", 0, nullptr, 'h'},
-        {nullptr, 0, nullptr, 0}};
+    static const option names[] = {{"profile", 1, nullptr, 'p'},
+                                   {"socket-dir", 1, nullptr, 's'},
+                                   {"participants", 1, nullptr, 'n'},
+                                   {"cards", 1, nullptr, 'c'},
+                                   {"seed", 1, nullptr, 'S'},
+                                   {"ber", 1, nullptr, 'b'},
+                                   {"fault", 1, nullptr, 'f'},
+                                   {"set", 1, nullptr, 'x'},
+                                   {"threads", 1, nullptr, 't'},
+                                   {"tlp-trace", 1, nullptr, 'T'},
+                                   {"timeline", 1, nullptr, 'L'},
+                                   {"stats", 1, nullptr, 'j'},
+                                   {"record", 1, nullptr, 'r'},
+                                   {"preload", 1, nullptr, 'l'},
+                                   {"exit-when-done", 0, nullptr, 'e'},
+                                   {"watchdog", 1, nullptr, 'w'},
+                                   {"device", 1, nullptr, 'd'},
+                                   {"jtag", 0, nullptr, 'J'},
+                                   {"reset-takes-power", 0, nullptr, 'P'},
+                                   {"topology", 1, nullptr, 'o'},
+                                   {"script", 1, nullptr, 'i'},
+                                   {"at", 1, nullptr, 'a'},
+                                   {"pcap", 1, nullptr, 'C'},
+                                   {"help", 0, nullptr, 'h'},
+                                   {nullptr, 0, nullptr, 0}};
     Options options;
     options.device = default_device;
     help = false;
@@ -140,6 +155,12 @@ Options parse_options(int argc, char** argv, bool& help)
             break;
         case 'T':
             options.tlp_trace = optarg;
+            break;
+        case 'L':
+            options.timeline = optarg;
+            break;
+        case 'C':
+            options.pcap = optarg;
             break;
         case 'j':
             options.stats = optarg;

@@ -76,6 +76,10 @@ const char* difference(const Outputs& one, const Outputs& other)
         return "serial_tx_data";
     if (one.serial_tx.k != other.serial_tx.k)
         return "serial_tx_k";
+    if (one.frame_tx.valid != other.frame_tx.valid)
+        return "frame_tx_valid";
+    if (one.frame_tx.valid && one.frame_tx.data != other.frame_tx.data)
+        return "frame_tx_data";
     if (one.serial_loopback != other.serial_loopback)
         return "serial_loopback";
     if (one.jtag_tdo != other.jtag_tdo)

@@ -46,6 +46,12 @@ public:
         return root_.at_path(key) ? number(key, low, high) : otherwise;
     }
 
+    unsigned integer_or(const std::string& key, unsigned low, unsigned high, unsigned otherwise)
+    {
+        known_.insert(key);
+        return root_.at_path(key) ? integer(key, low, high) : otherwise;
+    }
+
     unsigned integer(const std::string& key, unsigned low, unsigned high)
     {
         if (!find(key).is_integer())
@@ -252,6 +258,11 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.link.transmit_ns = reader.number("link.transmit_ns", 0, 1e6);
     p.link.receive_ns = reader.number("link.receive_ns", 0, 1e6);
     p.link.bit_error_rate = reader.number("link.bit_error_rate", 0, 0.1);
+    p.link.mtu = reader.integer_or("link.mtu", 72, 9216, 0);
+    p.link.switch_queue_bytes =
+        reader.integer_or("link.switch_queue_bytes", 9300, 1 << 24, 128 * 1024);
+    p.link.frame_loss = reader.number_or("link.frame_loss", 0, 1, 0);
+    p.link.frame_late = reader.number_or("link.frame_late", 0, 1, 0);
 
     p.cpu.put_ns = reader.number("cpu.put_ns", 0, 1e6);
     p.cpu.put_strided_ns = reader.number("cpu.put_strided_ns", 0, 1e6);
@@ -274,7 +285,11 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
         reader.fail("'pcie.posted_data' does not allow one TLP of the maximum payload");
     if (p.cable_delay(p.link.length_m) < p.period())
         reader.fail("the cable with its transceivers is shorter than one clock of the card");
-    if (p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
+    if (p.link.mtu == 0 && p.link.frame_loss + p.link.frame_late > 0)
+        reader.fail("'link.frame_loss' and 'link.frame_late' are for a link with 'link.mtu'");
+    if (p.link.mtu != 0 && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 64 * 1.0001)
+        reader.fail("'link.rate_gbps' is more than eight bytes a clock of the card");
+    if (p.link.mtu == 0 && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
         reader.fail("'link.rate_gbps' is more than four symbols a clock of the card");
     return p;
 }

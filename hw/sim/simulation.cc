@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "ethernet_switch.h"
 #include "random.h"
 
 namespace dibber {
@@ -51,12 +52,20 @@ Simulation::Simulation(const Profile& profile, const Options& options)
 {
     if (!options.tlp_trace.empty())
         trace_ = std::make_unique<TraceFile>(options.tlp_trace);
+    if (!options.pcap.empty() && profile.link.mtu == 0)
+        throw std::runtime_error("--pcap: the link of profile " + profile.name +
+                                 " is serial, only frames are written");
+    if (!options.pcap.empty())
+        pcap_ = std::make_unique<PcapFile>(options.pcap);
     for (unsigned unit = 0; unit < topology_.units(); unit++) {
         auto ports = make_ports(unit);
         if (unit < topology_.cards)
             units_.push_back(make_card(unit, std::move(ports)));
         else
             units_.push_back(std::make_unique<SwitchUnit>(profile, std::move(ports), [this, unit] {
+                if (profile_.link.mtu != 0)
+                    return std::unique_ptr<SwitchDevice>(std::make_unique<EthernetSwitch>(
+                        topology_.ports(unit), profile_.link.switch_queue_bytes));
                 /* 0 is what a register of a part that is not there reads. */
                 uint32_t identity = unit - topology_.cards + 1;
                 return make_switch(topology_.name(unit), topology_.ports(unit), profile_, identity);
@@ -65,6 +74,8 @@ Simulation::Simulation(const Profile& profile, const Options& options)
     join_cables();
     for (unsigned card = 0; card < topology_.cards; card++)
         offer(card);
+    if (!options.timeline.empty())
+        show_all();
     workers_ =
         std::make_unique<Workers>(unsigned(units_.size()), options.threads,
                                   [this](unsigned unit) { units_[unit]->run(cycle_, cycles_); });
@@ -83,6 +94,7 @@ std::vector<SerialPort> Simulation::make_ports(unsigned unit)
             settings.stream = 0x200 + direction + (uint64_t(n) << 32);
             settings.length_m = cable.length_m;
             settings.bit_error_rate = cable.bit_error_rate;
+            settings.captured = !options_.pcap.empty();
             settings.rates = schedule_.cables[n].rates;
             for (auto& fault : schedule_.cables[n].faults)
                 if (fault.direction < 0 || unsigned(fault.direction) == direction)
@@ -125,6 +137,8 @@ std::unique_ptr<CardUnit> Simulation::make_card(unsigned card, std::vector<Seria
         profile_, std::move(ports),
         [this, card] { return make_device(options_.device, card, profile_, options_.seed); },
         trace_ != nullptr);
+    /* A locally administered address (IEEE 802, 8.2.2), the same in each run. */
+    unit->in.frame_address = uint64_t(card & 0xff) << 40 | uint64_t(card >> 8) << 32 | 0x42494402;
     if (!options_.preload.empty() && card == 0) {
         if (unit->device().sram_bytes() == 0)
             throw std::runtime_error("--preload: the device has no SRAM for it");
@@ -282,6 +296,8 @@ void Simulation::run_units()
     cycle_ += cycles_;
     for (auto& unit : units_)
         unit->meet();
+    if (pcap_)
+        write_frames();
     for (unsigned n = 0; n < nodes_.size(); n++) {
         Node& node = *nodes_[n];
         node.host->take(node.unit->phy.departed());
@@ -292,6 +308,53 @@ void Simulation::run_units()
         if (trace_)
             trace_->write(n, node.unit->phy.trace());
     }
+    if (timeline_)
+        show_programs();
+}
+
+/* Timeline ------------------------------------------------------------------------------------- */
+
+/* Give each card a timeline, and its observers. */
+void Simulation::show_all()
+{
+    timeline_ = std::make_unique<Timeline>(options_.timeline, topology_.cards);
+    clock_.timeline = timeline_.get();
+    for (unsigned n = 0; n < nodes_.size(); n++) {
+        CardTimeline* card = &timeline_->card(n);
+        nodes_[n]->host->timeline = nodes_[n]->unit->timeline = nodes_[n]->unit->phy.timeline =
+            card;
+    }
+}
+
+void Simulation::show_programs()
+{
+    Time period = profile_.period();
+    for (unsigned n = 0; n < nodes_.size(); n++) {
+        CardUnit& unit = *nodes_[n]->unit;
+        if (unit.has_power() && cycle_ > unit.begun())
+            timeline_->card(n).look_at_program(unit.device(), cycle_ - unit.begun(),
+                                               cycle_ * period, period);
+    }
+    timeline_->write();
+}
+
+void Simulation::close_timeline()
+{
+    if (timeline_)
+        timeline_->close(cycle_ * profile_.period());
+}
+
+/* Power ---------------------------------------------------------------------------------------- */
+
+void Simulation::write_frames()
+{
+    for (auto& unit : units_)
+        for (auto& port : unit->ports())
+            if (auto* captured = port.leaving->captured()) {
+                std::move(captured->begin(), captured->end(), std::back_inserter(frames_));
+                captured->clear();
+            }
+    pcap_->write(frames_);
 }
 
 /* The first cycle at or after the time of the next event of power. */
@@ -374,6 +437,9 @@ void Simulation::serve(int timeout_ms)
             for (auto& node : nodes_)
                 busy |= node->server->serve();
         }
+        /* A program may make many calls while time stands. */
+        if (timeline_)
+            timeline_->write();
     }
 }
 

@@ -34,6 +34,7 @@
 #include "jtag/jtag.h"
 #include "preload.h"
 #include "script.h"
+#include "timeline/timeline.h"
 #include "topology.h"
 #include "trace.h"
 #include "unit.h"
@@ -44,7 +45,8 @@
 namespace dibber {
 
 struct Options {
-    std::string profile, socket_directory, device, tlp_trace, stats, record, preload;
+    std::string profile, socket_directory, device, tlp_trace, timeline, stats, record, preload,
+        pcap;
     std::string topology; /* a file; none: `cards`, and the cable of one or between two */
     std::vector<std::string> overrides;
     unsigned cards = 2, watchdog_seconds = 30;
@@ -72,6 +74,9 @@ public:
     Device& device(unsigned card) { return nodes_[card]->unit->device(); }
     Memory& memory(unsigned card) { return nodes_[card]->memory; }
     RootComplex& host(unsigned card) { return *nodes_[card]->host; }
+
+    /* End the file of --timeline, if there is one. Throws std::runtime_error if it is not whole. */
+    void close_timeline();
 
     /* As written to the file of --stats. */
     std::string statistics() const;
@@ -109,10 +114,13 @@ private:
     bool step();
     bool run_host(Time horizon);
     void run_units();
+    void write_frames();
     bool blocked() const;
     bool watched() const;
     bool watcher_connected() const;
     nlohmann::ordered_json cable_statistics() const;
+    void show_all();
+    void show_programs();
     void serve(int timeout_ms);
     void wait_for_clients();
     void rest_when_idle();
@@ -134,6 +142,9 @@ private:
     std::map<ActionKey, std::function<void()>> actions_;
     uint64_t action_order_ = 0;
     std::unique_ptr<TraceFile> trace_;
+    std::unique_ptr<Timeline> timeline_;
+    std::unique_ptr<PcapFile> pcap_;
+    std::vector<CarriedFrame> frames_; /* for it */
     std::unique_ptr<Workers> workers_;
 
     uint64_t traffic_ = 0, quiet_since_ = 0, quanta_ = 0;

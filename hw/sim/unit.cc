@@ -69,6 +69,15 @@ void CardUnit::reset(bool loses_power)
     reset_cycles_ = reset_length;
 }
 
+/* The link's words of this cycle, for the timeline. */
+void CardUnit::show(Time now)
+{
+    Time word = ports_[0].leaving->word();
+    if (in.serial_tx_ready && !in.reset)
+        timeline->sent(out_.serial_tx, now, word);
+    timeline->heard(in, now, word);
+}
+
 void CardUnit::run(uint64_t first, unsigned cycles)
 {
     Time now = first * period_;
@@ -93,6 +102,10 @@ void CardUnit::run(uint64_t first, unsigned cycles)
             pins->write(lives_, in, out_);
         if (jtag)
             jtag->sample(out_);
+        if (in.reset)
+            begun_ = first + i + 1;
+        if (timeline)
+            show(now);
         if (!in.reset) {
             phy.sample(in, out_, now);
             ports_[0].leaving->sample_transmit(in, out_, now);

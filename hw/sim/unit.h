@@ -22,6 +22,7 @@
 #include "jtag/jtag.h"
 #include "pins.h"
 #include "switch_device.h"
+#include "timeline/card_timeline.h"
 
 namespace dibber {
 
@@ -88,17 +89,23 @@ public:
     std::unique_ptr<Jtag> jtag;                  /* if somebody may debug it */
     std::unique_ptr<PinsWriter> pins;            /* if they are recorded */
     const std::vector<uint8_t>* image = nullptr; /* of its control program, after a reset */
+    CardTimeline* timeline = nullptr;            /* if there is one */
+
+    /* Between runs: the cycle in which its last reset ended. */
+    uint64_t begun() const { return begun_; }
 
 private:
     CardUnit(const Profile& profile, std::vector<SerialPort> ports, Make make,
              std::unique_ptr<Device> device, bool trace);
     void renew() override;
     void forget() override;
+    void show(Time now);
 
     Make make_;
     std::unique_ptr<Device> device_;
     Outputs out_;
     unsigned lives_ = 0; /* how often it has lost power */
+    uint64_t begun_ = 0;
 };
 
 class SwitchUnit : public Unit {

@@ -23,6 +23,7 @@ from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
 from boards.sim import SimPCIePHY, SourceList
+from boards.sim_switch import SimSwitch
 
 from dibber.bridge.root import RootComplex
 from dibber.deposit.atomic import AtomicUnit
@@ -49,8 +50,10 @@ from dibber.mcp.processor import SRAM_BYTES, Processor
 from dibber.packet.acknowledge import Acknowledger
 from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter
+from dibber.window.window import RemoteWindow
 
 CLOCK_HZ = 125e6  # what the identity block shows
+SWITCH_PORTS = 4
 
 # Blocks -------------------------------------------------------------------------------------------
 
@@ -89,7 +92,9 @@ BLOCKS = {
     "identity": identity,
     "flash": lambda platform, dw: FlashPort(dw, CLOCK_HZ, flash_pads()),
     "processor": Processor,
+    "switch": lambda platform, dw: SimSwitch(SWITCH_PORTS, CLOCK_HZ),
     "bridge": lambda platform, dw: RootComplex(dw, 64 * 1024),
+    "window": lambda platform, dw: RemoteWindow(dw, C.ENDPOINTS - 1),
 }
 
 # Outputs that the core uses, of parts that a block shows as they are.
@@ -138,9 +143,13 @@ def generate(name, data_width, folder):
     block = BLOCKS[name](platform, data_width)
     shown = [public(part) for part in [block, *PARTS.get(name, lambda block: [])(block)]]
     fragment = block.get_fragment()
-    clock = ClockDomain("sys")
-    fragment.clock_domains.append(clock)
-    ios = pins(fragment, set().union(*shown)) | {clock.clk, clock.rst}
+    if hasattr(block, "ios"):
+        # A whole design says itself what its pins are.
+        ios = block.ios
+    else:
+        clock = ClockDomain("sys")
+        fragment.clock_domains.append(clock)
+        ios = pins(fragment, set().union(*shown)) | {clock.clk, clock.rst}
     output = convert(fragment, ios, name=name, regular_comb=False)
     # LiteX dates its output.
     text = "\n".join(

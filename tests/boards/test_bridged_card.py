@@ -7,6 +7,8 @@ one card in loopback, and two with a cable between them.
 import os
 import pathlib
 import random
+import subprocess
+import sys
 
 import frames
 import libdibber
@@ -35,7 +37,8 @@ from wire import Wire
 
 from boards.bridged import ENDPOINTS
 
-IMAGE = str(pathlib.Path(__file__).resolve().parents[2] / "build" / "firmware" / "mcp.dibfw")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+IMAGE = str(ROOT / "build" / "firmware" / "mcp.dibfw")
 
 
 def identity_of(sram_bytes):
@@ -106,6 +109,32 @@ def test_two_cards_pass_the_self_test_and_bytes_go_between_their_memories(wire):
         assert not card.failed, items
         assert [name for name in items if items[name].verdict == examinee.SKIPPED] == ["interrupts"]
         assert card.cable == "direct"
+
+
+@pytest.mark.parametrize("wire", [2], indirect=True)
+def test_two_programs_with_a_uart_each_share_nothing_but_tcp_and_the_cable(wire, port):
+    """The example put_strided for two terminals: one program in C, one in Python."""
+    examples, built = ROOT / "examples" / "two_hosts", ROOT / "build" / "lib" / "examples"
+    programs = [
+        subprocess.Popen(
+            [str(word) for word in (*command, way, where, uri)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env={"PYTHONPATH": str(examples), "DIBBER_TOKEN": "word"},
+        )
+        for command, way, where, uri in (
+            ([built / "two_hosts" / "put_strided"], "listen", port, wire.uris[0]),
+            (
+                [sys.executable, "-P", examples / "put_strided.py"],
+                *("connect", f"localhost:{port}", wire.uris[1]),
+            ),
+        )
+    ]
+    said = [one.communicate(timeout=300)[0] for one in programs]
+    assert [one.returncode for one in programs] == [0, 0], said
+    assert said == ["notice 7: column 5 ends with 63\n", "column 3 is on its way\n"]
 
 
 def ended(endpoint):

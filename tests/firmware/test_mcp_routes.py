@@ -199,6 +199,28 @@ def test_ours_ends_when_it_comes_round(card):
     assert (entry.status, entry.node, entry.key) == (STATUS.OK, 0, 1) and len(card.scouts) == 1
 
 
+@pytest.mark.parametrize(
+    "question", [0, 5, C.SWITCH_ASK_WORD, C.SWITCH_ASK_WRITE | 9 | 0xABCD << 16]
+)
+def test_ours_asks_a_switch_and_ends_with_its_word(card, question):
+    numbers = []
+    for _ in range(3):
+        assert ask(card, (3,), question=question) is None
+        number = card.scouts[-1].number
+        asks = C.SWITCH_ASK_WORD | C.SWITCH_ASK_WRITE
+        assert number & asks == question & asks
+        assert not question & C.SWITCH_ASK_WRITE or number >> 16 == question >> 16
+        card.scout(0, number ^ 1 << 11, 0xBAD, reply=True)  # to another question
+        card.scout(0, number, 0x600D + len(numbers), reply=True)
+        card.step()
+        [entry] = card.entries()
+        assert (entry.status, entry.key) == (STATUS.OK, 2)
+        assert entry.length == 0x600D + len(numbers)
+        numbers.append(number)
+    # Late answers to the ones before would have been told from this one.
+    assert len(set(numbers)) == 3 and card.shared("strays") == 3
+
+
 def test_ours_ends_in_time_without_an_answer_and_a_late_one_is_stray(card):
     assert ask(card, timeout=2000) is None
     card.library.fake_advance(2000)
@@ -225,7 +247,15 @@ def test_one_waits_for_the_one_before_and_other_commands_of_the_administrator_be
 
 
 @pytest.mark.parametrize(
-    "change", [dict(timeout=0), dict(timeout=2**20 + 1), dict(route=8), dict(back=(0,) * 9)]
+    "change",
+    [
+        dict(timeout=0),
+        dict(timeout=2**20 + 1),
+        dict(route=8),
+        dict(back=(0,) * 9),
+        dict(question=1 << 16),
+        dict(question=C.SWITCH_ASK_WRITE | 1 << 11),
+    ],
 )
 def test_an_impossible_scout_is_refused(card, change):
     assert ask(card, **change).status == STATUS.BAD_ARGUMENT and not card.scouts

@@ -18,6 +18,7 @@ static int count[PORTS];       /* how many it has */
 static int host[DIBBER_NODES]; /* port of a host, or -1 */
 static unsigned int loss;      /* one in so many scouts is lost, 0: none */
 static unsigned int scouts;
+static unsigned int telling; /* a bit for each switch that answers scouts */
 
 void fabric_clear(unsigned int lose_one_in)
 {
@@ -25,6 +26,12 @@ void fabric_clear(unsigned int lose_one_in)
 	memset(host, 0xff, sizeof(host));
 	loss = lose_one_in;
 	scouts = 0;
+	telling = 0;
+}
+
+void fabric_tell(unsigned int switches)
+{
+	telling = switches;
 }
 
 void fabric_switch(int number, int at, int ports)
@@ -56,8 +63,8 @@ void fabric_unplug(int one)
 }
 
 /* The port at which a packet from this one ends, -1 where it is dropped; the ports by which it left
- * are in `left`. */
-int fabric_walk(int from, unsigned int route, int *left)
+ * are in `left`. A packet that ends at a switch comes to one of its ports. */
+static int walk(int from, unsigned int route, int *left)
 {
 	int at = from;
 	unsigned int hops = route & 15;
@@ -71,29 +78,68 @@ int fabric_walk(int from, unsigned int route, int *left)
 			return i == hops ? at : -1; /* a host takes what has no route left, and
 						       nothing else */
 		if (i == hops)
-			return -1; /* a switch drops that */
+			return at;
 		at = first[at] + (at - first[at] + (int)(route >> (4 * (i + 1)) & 15)) % count[at];
 	}
 }
 
-static int ask(void *context, uint32_t route, uint32_t back, unsigned int *node)
+/* As walk(), but switches drop what ends at them. */
+int fabric_walk(int from, unsigned int route, int *left)
 {
-	int left[16], own = *(int *)context, at = fabric_walk(host[own], route, left);
+	int at = walk(from, route, left);
+
+	return at < 0 || owner[at] < 0 ? at : -1;
+}
+
+/* A word of the switch of this port, to which a scout came. */
+static uint32_t word_of(int at, uint32_t question)
+{
+	switch (question) {
+	case DIB_ASK(MAGIC):
+		return DIBBER_SWITCH_SIGNATURE;
+	case DIB_ASK(IDENTITY):
+		return 0xabc0u + (uint32_t)owner[at];
+	case DIB_ASK(GEOMETRY):
+		return 0x2000400u | (uint32_t)count[at];
+	case DIB_ASK(ASKED_AT):
+		return (uint32_t)(at - first[at]);
+	default: /* PORT_STATUS */
+		return cable[first[at] + (int)(question - DIB_ASK(PORT_STATUS))] < 0
+			       ? DIBBER_LINK_STATE_DOWN
+			       : DIBBER_LINK_STATE_UP;
+	}
+}
+
+static int ask(void *context, uint32_t route, uint32_t back, uint32_t question,
+	       struct dib_heard_from *from)
+{
+	int left[16], own = *(int *)context, at = walk(host[own], route, left);
+	bool arrives;
 
 	if ((loss && ++scouts % loss == 0) || at < 0)
 		return DIB_HEARD_NOBODY;
-	*node = (unsigned int)(-1 - owner[at]);
-	if (at == host[own])
+	if (at == host[own]) {
+		from->node = (unsigned int)own;
 		return DIB_HEARD_SELF;
-	return fabric_walk(at, back, left) == host[own] ? DIB_HEARD_HOST : DIB_HEARD_NOBODY;
+	}
+	arrives = fabric_walk(at, back, left) == host[own];
+	if (owner[at] < 0) {
+		from->node = (unsigned int)(-1 - owner[at]);
+		return arrives ? DIB_HEARD_HOST : DIB_HEARD_NOBODY;
+	}
+	if (!arrives || !(telling >> owner[at] & 1))
+		return DIB_HEARD_NOBODY;
+	from->word = word_of(at, question);
+	return DIB_HEARD_SWITCH;
 }
 
-static int broken(void *context, uint32_t route, uint32_t back, unsigned int *node)
+static int broken(void *context, uint32_t route, uint32_t back, uint32_t question,
+		  struct dib_heard_from *from)
 {
 	int *left = context;
 
-	(void)route, (void)back;
-	*node = 0;
+	(void)route, (void)back, (void)question;
+	from->node = 0;
 	return (*left)-- > 0 ? DIB_HEARD_SELF : DIB_ERR_LOST;
 }
 

@@ -101,7 +101,8 @@ class Card:
     writes as (offset, length)), `commands` (slots taken), `silent` (takes no commands), `on_ring`
     (called at each COMMAND_PRODUCER), `identity` (what a started program publishes), `flips`
     (offset in SRAM that reads wrong), `calls` (clock requests), `neighbour` (node
-    at the other end of the cable), `flash` (model of it, by fit_flash())."""
+    at the other end of the cable), `switch` (words by number of one there), `flash` (model of it,
+    by fit_flash())."""
 
     def __init__(self, identity=0xD1BB0001, sram_bytes=SRAM_BYTES):
         self.registers = {}
@@ -127,6 +128,7 @@ class Card:
         self.identity, self.silent, self.flips, self.fail_clock = identity, False, None, 0
         self.now, self.cycles, self.joined, self.on_ring = 0, 0, set(), lambda: None
         self.neighbour = 1
+        self.switch = None
         self.halts = 0
         self.flash, self.buffer, self.came = None, bytearray(C.FLASH_BYTES), bytes(C.FLASH_BYTES)
 
@@ -334,7 +336,11 @@ class Card:
         return STATUS.OK
 
     def _scout(self, command):
-        """The node that answers: `neighbour` at the end of the cable; there are no switches."""
+        """What answers at the end of the cable: the switch of which `switch` has words, or node
+        `neighbour`. Nobody is behind it.
+        """
+        if self.switch is not None and not command["route"]:
+            return {"key": 2, "length": self.switch.get(command["question"] & C.SWITCH_ASK_WORD, 0)}
         if command["route"] or self.neighbour is None:
             return {"status": STATUS.TIMEOUT} if self._administer(command) == STATUS.OK else {}
         return {"node": self.neighbour}

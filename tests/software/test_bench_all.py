@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from dibber_cli.bench import TESTS, chart, litepcie, results, session
+from dibber_cli.bench import TESTS, chart, litepcie, mpi, results, session
 from dibber_cli.errors import CommandError
 from dibber_cli.main import main
 
@@ -72,6 +72,7 @@ def ran(monkeypatch):
     monkeypatch.setattr(session, "run", run)
     # Nothing is measured here, so the peer need not be built.
     monkeypatch.setattr(litepcie, "_binary", lambda: Path(__file__))
+    monkeypatch.setattr(mpi, "check", lambda: None)
     monkeypatch.setattr(chart, "draw", draw)
     return seen
 

@@ -3,7 +3,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from dibber_cli.bench import remote, stride
+from dibber_cli.bench import hosts, remote, stride
+from dibber_cli.errors import CommandError
+from dibber_cli.soak import distant
+from dibber_cli.soak.memory import Memory
 from libdibber.binding import MailboxAddress
 from libdibber.exchange import ExchangeError
 
@@ -26,11 +29,22 @@ def test_options_that_make_no_sense_together(run, words, reason):
     assert (code, out) == (2, "") and reason in err
 
 
-@pytest.mark.parametrize("test", ["link", "soak"])
-def test_benchmarks_with_their_own_pair_take_no_cards(run, test, folder):
-    for words in (("--server", "sim:a"), ("--client", "host", "sim:a"), ("sim:a", "sim:b")):
-        code, _, err = run("bench", test, "--out", folder, *words)
-        assert code and ("own simulated cards" in err or "not built" in err)
+@pytest.mark.parametrize(
+    "words, reason",
+    [
+        (("bidir", "--both"), "in both directions without --both"),
+        (("latency", "--both"), "has no --both"),
+        (("rate", "--depth", "2"), "has no --depth"),
+        (("rate", "--duration", "1"), "has no --duration"),
+        (("block", "--series", "sendrecv-postal", "--duration", "1"), "has no --duration"),
+        (("link", "--timeline", "x"), "starts several simulators"),
+        (("stride", "--timeline", "x", "sim:a", "sim:b"), "dibber sim start --timeline"),
+        (("stride", "--timeline", "x", "--server", "sim:a"), "dibber sim start --timeline"),
+    ],
+)
+def test_options_that_a_benchmark_cannot_have(run, words, reason, folder):
+    code, out, err = run("bench", *words, "--out", folder)
+    assert (code, out) == (2, "") and reason in err
 
 
 def test_keys_and_answers_come_back_as_they_were():
@@ -85,3 +99,57 @@ def test_the_digest_tells_other_points_apart():
     few, all_of_them = stride.points(**stride.QUICK), stride.points()
     assert remote.digest(few) == remote.digest(stride.points(**stride.QUICK))
     assert remote.digest(few) != remote.digest(all_of_them)
+
+
+# Soak between hosts -------------------------------------------------------------------------------
+
+
+class Orders:
+    """An exchange in which the client has published these orders; what the server publishes."""
+
+    def __init__(self, *orders):
+        self.orders, self.published = list(orders), {}
+
+    def look_up(self, party, name, timeout):
+        return remote.encode(self.orders.pop(0))
+
+    def publish(self, name, data):
+        self.published[name] = remote.decode(data, name)
+
+
+def test_the_server_of_a_soak_names_each_wrong_place_of_its_memory():
+    exchange = Orders()
+    client = distant.Client(exchange, seed=3)
+    memory = Memory(3).arena[1].copy()
+    client.send({"memory": memory.tobytes(), "free": False})
+    memory[[77, 5000]] ^= 1
+    client.send({"memory": memory.tobytes(), "free": False})
+    told = [exchange.published[f"answer-{n}"] for n in (1, 2)]
+    assert [(one["wrong"], one["places"]) for one in told] == [(0, []), (2, [77, 5000])]
+    assert told[0]["compared"] == len(memory)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        [],
+        {"kind": "dance"},
+        {"kind": "turn", "round": 0, "size": 0, "keys": [{}, {}]},
+        {"kind": "turn", "round": 0, "size": 1 << 40, "keys": [{}, {}]},
+        {"kind": "turn", "round": 0, "size": 5, "keys": [{}, {}]},
+        {"kind": "turn", "round": 0, "size": 5, "keys": 7},
+    ],
+)
+def test_an_order_of_a_soak_that_makes_no_sense_is_refused(order):
+    client = distant.Client(Orders(order), seed=1)
+    with pytest.raises(ExchangeError, match="order-1 makes no sense"):
+        client.recv()
+
+
+@pytest.mark.parametrize("wrong", [{"depth": -1}, {"depth": 1 << 40}, {"duration": float("nan")}])
+def test_a_server_refuses_a_run_whose_numbers_are_out_of_range(wrong):
+    run = {"test": "stride", "series": "", "quick": True, "seed": 1, "digest": ""}
+    exchange = Orders({**run, "duration": 0, "both": False, "depth": 0, **wrong})
+    with pytest.raises(CommandError, match="refused: it makes no sense"):
+        hosts._agree(exchange, stride, None)
+    assert "refused" in exchange.published["taken"]

@@ -50,6 +50,7 @@ CALLS = {
     (Card, "flash_erase"): {"address": U32, "length": U32},
     (Card, "flash_write"): {"address": U32},
     (Card, "scout"): {"route": U32, "back": U32, "timeout": U32},
+    (Card, "ask_switch"): {"route": U32, "back": U32, "question": U32},
     (Card, "map"): {"attempts": U32},
     (Card, "set_route"): {"node": U32, "place": U32, "route": U32},
     (Card, "routes"): {"node": U32},

@@ -42,15 +42,19 @@ NUMBERS = {
     "--seed": (("map",), 0, (1 << 64) - 1, "w"),
     "--participants": (("sim", "start"), 0, C.NODES * C.ENDPOINTS, "w"),
     "--attempts": (("map",), 1, 16, "w"),
+    "--switch": (("switch", "status"), 0, 15, "w"),
     "--megabytes": (("link", "test"), 1, 1_000_000, "w"),
     "--count": (("monitor", "sim:/nowhere"), 0, 1 << 31, "w"),
     "--milliseconds": (("link", "prbs"), 0.001, 3.6e6, "r"),
     "--length": (("link", "test"), 0, 10_000, "r"),
     "--ber": (("link", "test"), 0, 0.1, "r"),
     "--interval": (("monitor", "sim:/nowhere"), 0, 86_400, "r"),
+    "--duration": (("bench", "stride"), 0, 3.6e6, "r"),
+    "--depth": (("bench", "stride"), 0, C.SLOTS, "w"),
+    "--transfer": (("timeline", "run.json"), 0, 1 << 31, "w"),
     "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
     "--endpoint": (("reg", "read", "sim:/nowhere", "PROGRAM"), 0, 255, "w"),
-    "--ranks": (("mpirun", HERE, "program"), 1, 1024, "w"),
+    "--ranks": (("mpirun", HERE, "program"), 1, 16, "w"),
 }
 
 

@@ -118,6 +118,11 @@ def test_a_gap_that_no_counter_explains_is_said_to_be_unexplained():
     assert "came twice" in causes.sentences(lost(1, packet_duplicate=3))[0]
 
 
+def test_dropped_frames_of_a_link_over_ethernet_are_no_symbols():
+    said = causes.sentences(lost(1, code_errors=3, packet_gap=3), ethernet=True)
+    assert said[0].startswith("card 1 dropped 3 frames with a wrong FCS")
+
+
 def test_each_counter_of_the_card_that_tells_of_loss_has_a_cause_or_is_a_consequence():
     told = {name for name, _ in causes.CAUSES} | {causes.GAP, causes.DOUBLE}
     kinds = (
@@ -143,5 +148,8 @@ def test_the_page_of_verdicts_has_each_sentence():
             + text.format(card="N", other="M", n="…", times="… times", length="the cable of … m ")
             in page
         )
+    for name, text in causes.OVER_ETHERNET.items():
+        said = text.format(card="N", n="…")
+        assert f"| {name.upper()}, link over Ethernet | {said} |" in page
     for reason, sentence in status.ADVICE.items():
         assert re.search(rf"\| {reason} \|[^|]*\| {re.escape(sentence)} \|", page), reason

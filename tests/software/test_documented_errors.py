@@ -8,6 +8,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import re
 import resource
 import sys
 
@@ -47,7 +48,8 @@ sys.path.insert(0, str(ROOT / "software" / "lib" / "man"))
 
 from header import Header  # noqa: E402
 
-FUNCTIONS = Header(ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h").functions
+HEADER_FILE = ROOT / "software" / "lib" / "include" / "dibber" / "dibber.h"
+FUNCTIONS = Header(HEADER_FILE).functions
 CASES = [(name, error) for name, function in FUNCTIONS.items() for error in function.errors]
 
 SCRATCH = HOST["SCRATCH"].offset
@@ -107,10 +109,12 @@ CALLS = {
     "dib_wait": lambda lib, m: lib.dib_wait(m.endpoint, 0),
     "dib_event_fd": lambda lib, m: lib.dib_event_fd(m.endpoint),
     "dib_scout": lambda lib, m: lib.dib_scout(m.card, 0, 0, 100, ctypes.c_uint()),
+    "dib_switch_ask": lambda lib, m: lib.dib_switch_ask(m.card, 0, 0, 0, ctypes.c_uint32()),
     "dib_network_map": lambda lib, m: lib.dib_network_map(m.card, 1, m.network),
     "dib_network_routes": lambda lib, m: lib.dib_network_routes(
         m.network, 1, (ctypes.c_uint32 * C.ROUTES)()
     ),
+    "dib_network_circle": lambda lib, m: lib.dib_network_circle(m.network, None, 0, None),
     "dib_route_set": lambda lib, m: lib.dib_route_set(m.card, 2, 0, 0, 1),
     "dib_routes_get": lambda lib, m: lib.dib_routes_get(m.card, 2, binding.Routes()),
     "dib_flash_info": lambda lib, m: lib.dib_flash_info(m.card, binding.FlashInfo()),
@@ -171,6 +175,7 @@ class Mock:
         if name == "dib_open":
             return
         self.device.fit_flash(Flash())
+        self.device.switch = {0: C.SWITCH_SIGNATURE} if name == "dib_switch_ask" else None
         binding.check(
             self.lib.dib_open(
                 self.uri.encode(), CardOptions(self.iova_base), ctypes.byref(self.card)
@@ -428,6 +433,7 @@ HERE = {
     ("dib_register", "LIMIT"): all_regions,
     ("dib_register_pages", "LIMIT"): all_regions,
     ("dib_scout", "NOT_FOUND"): set_device(neighbour=None),
+    ("dib_switch_ask", "NOT_FOUND"): set_device(switch=None),
     ("dib_alloc", "ARGUMENT"): lambda m: setattr(m, "length", 0),
     ("dib_mailbox_open", "LIMIT"): all_regions,
     ("dib_mailbox_open", "IN_USE"): commands_under_way,
@@ -493,6 +499,14 @@ USED_UP = {("dib_mailbox_address", "LIMIT"): 2, ("dib_mailbox_connect", "LIMIT")
 
 # Wrong is that the control program runs.
 RUNNING = {("dib_node_set", "IN_USE")}
+
+
+@pytest.mark.fault
+def test_dibber_7_says_of_each_status_what_may_have_been_written():
+    text = HEADER_FILE.read_text(encoding="utf-8")
+    failures = text[text.index("* Failures\n") : text.index("* Handles\n")]
+    statuses = {name for name, *_ in STATUS.values} - {"OK"}
+    assert statuses - set(re.findall(r"[A-Z_]+", failures)) == set()
 
 
 @pytest.mark.parametrize("name, error", [case for case in CASES if case not in ELSEWHERE])

@@ -147,8 +147,8 @@ class Endpoint:
         self.states = []
 
     @contextlib.contextmanager
-    def outside_clock(self):
-        self.states.append("left")
+    def outside_clock(self, pause=False):
+        self.states.append("paused" if pause else "left")
         yield
         self.states.append("back")
 
@@ -161,15 +161,20 @@ def test_a_barrier_is_outside_the_simulators_clock(parties):
     assert endpoint.states.count("left") == endpoint.states.count("back") == 2
 
 
-def test_with_an_endpoint_a_value_is_looked_up_behind_a_barrier(parties):
+def test_a_value_that_is_here_costs_no_pause_of_the_clock_and_another_one_does(parties):
     endpoint = Endpoint()
     a, b = parties(endpoint=endpoint)
-    with pytest.raises(ExchangeError, match="behind a barrier"):
-        b.look_up(0, "key")
     a.publish("key", b"1")
     together(a.barrier, b.barrier)
     endpoint.states.clear()
     assert b.look_up(0, "key") == b"1" and endpoint.states == []
+
+    def late():
+        time.sleep(0.2)
+        a.publish("late", b"2")
+
+    assert together(late, lambda: b.look_up(0, "late"))[1] == b"2"
+    assert endpoint.states == ["paused", "back"]
 
 
 # What goes wrong ----------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ def test_every_call_but_those_without_a_handle_is_tried():
         "dib_alloc",
         "dib_free",
         "dib_network_routes",
+        "dib_network_circle",
         "dib_clock_act_for",
     }
     assert set(HANDLES) - set(CALLS) == VALUES

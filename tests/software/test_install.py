@@ -20,6 +20,8 @@ sys.path.insert(0, str(LIB / "man"))
 from header import Header  # noqa: E402
 
 HEADER = Header(SOURCE)
+EXCHANGE = Header(SOURCE.with_name("exchange.h"), HEADER.errors)
+FUNCTIONS = {*HEADER.functions, *EXCHANGE.functions}
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +102,9 @@ def test_only_documented_functions_are_exported_each_with_a_version(prefix):
         capture_output=True,
         text=True,
     ).stdout
-    declared = set(re.findall(r"^(?:[\w ]+?[ *])(dib_\w+)\(", SOURCE.read_text(), re.MULTILINE))
-    assert set(re.findall(r" T (\w+)@@DIBBER_0\.\d", symbols)) == declared == set(HEADER.functions)
+    text = SOURCE.read_text() + SOURCE.with_name("exchange.h").read_text()
+    declared = set(re.findall(r"^(?:[\w ]+?[ *])(dib_\w+)\(", text, re.MULTILINE))
+    assert set(re.findall(r" T (\w+)@@DIBBER_0\.\d", symbols)) == declared == FUNCTIONS
 
 
 # Manual -------------------------------------------------------------------------------------------
@@ -110,9 +113,7 @@ def test_only_documented_functions_are_exported_each_with_a_version(prefix):
 def test_each_call_has_a_page_that_the_linter_of_manuals_finds_nothing_in(prefix):
     man = prefix / "share" / "man"
     pages = sorted([*(man / "man3").iterdir(), *(man / "man7").iterdir()])
-    assert {page.name for page in pages} == {f"{name}.3" for name in HEADER.functions} | {
-        "dibber.7"
-    }
+    assert {page.name for page in pages} == {f"{name}.3" for name in FUNCTIONS} | {"dibber.7"}
     found = subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True
     )

@@ -27,8 +27,17 @@ class Switch(ctypes.Structure):
     _fields_ = [
         ("ports", ctypes.c_uint8),
         ("level", ctypes.c_uint8),
-        ("reserved", ctypes.c_uint8 * 2),
+        ("tells", ctypes.c_uint8),
+        ("first", ctypes.c_uint8),
         ("peer", Peer * PORTS),
+    ]
+
+
+class Way(ctypes.Structure):
+    _fields_ = [
+        ("source", ctypes.c_uint16),
+        ("target", ctypes.c_uint16),
+        ("route", ctypes.c_uint32),
     ]
 
 
@@ -71,6 +80,7 @@ def mapper():
             str(ROOT / "tests" / "software" / "mapper_fabric.c"),
             str(source / "src" / "mapper.c"),
             str(source / "src" / "updown.c"),
+            str(source / "src" / "deadlock.c"),
             str(source / "src" / "error.c"),
         ],
         check=True,
@@ -145,11 +155,11 @@ class Fabric:
         return end, [port for port in left if port >= 0]
 
 
-def random_fabric(library, random, loss=0):
-    """Up to 4 switches and 16 hosts, connected, with some more cables than a tree; loops and
+def random_fabric(library, random, loss=0, most=4):
+    """Up to `most` 4 switches and 16 hosts, connected, with some more cables than a tree; loops and
     parallel ones too.
     """
-    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, 5))]
+    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, most + 1))]
     first = [sum(sizes[:n]) for n in range(len(sizes))]
     free = [list(range(f, f + s)) for f, s in zip(first, sizes)]
     for ports in free:
@@ -181,17 +191,24 @@ def plain(network):
     ]
 
 
-def check(fabric):
+def check(fabric, telling=0):
     """All hosts have the same complete map, every route arrives, and no circle of cables waits for
     itself.
+
+    telling : a bit for each switch that answers scouts
     """
     maps, waits, routed = {}, {}, 0
+    fabric.library.fabric_tell(telling)
+    silent = telling != (1 << len(fabric.sizes)) - 1
     for node in fabric.hosts:
         nodes, switches = fabric.reachable(node)
         network = fabric.map(node)
         assert network.hosts == sum(1 << n for n in nodes) and network.conflicts == 0
-        # From a switch at the end of a chain of four, a fifth cannot be found.
-        assert not network.truncated or fabric.farthest(node) == 3
+        # From a switch at the end of a chain of four, a fifth cannot be found without its answer.
+        assert not network.truncated or (silent and fabric.farthest(node) >= 3)
+        assert sum(sw.tells for sw in network.sw[: network.switches]) == sum(
+            telling >> n & 1 for n in switches
+        )
         assert network.switches == len(switches)
         maps.setdefault(min(nodes), plain(network))
         assert plain(network) == maps[min(nodes)]
@@ -209,6 +226,8 @@ def check(fabric):
                 for held, wanted in zip(left, left[1:]):
                     waits.setdefault(held, set()).add(wanted)
     assert_no_circle(waits)
+    for node in fabric.hosts:
+        assert circle(fabric.library, fabric.map(node)) == (0, [])
     return routed
 
 
@@ -243,6 +262,47 @@ def test_random_networks_are_mapped_and_routed_and_again_when_links_are_removed(
     assert routed > 5000 and removed > 30
 
 
+def test_switches_that_answer_make_the_same_map_with_few_scouts(mapper, seed):
+    """None, all or some of the switches answer; where some do, the others are found by probing."""
+    random, scouts = Random(seed), {}
+    for number in range(40):
+        fabric = random_fabric(mapper, random)
+        every = (1 << len(fabric.sizes)) - 1
+        for name, telling in (("none", 0), ("all", every), ("some", random.getrandbits(4) & every)):
+            check(fabric, telling)
+            scouts.setdefault(name, []).append(sum(fabric.map(n).scouts for n in fabric.hosts))
+            mapper.fabric_tell(telling)
+        mapper.fabric_tell(every)
+        for node in fabric.hosts:
+            network = fabric.map(node)
+            ports = sum(fabric.sizes[n] for n in fabric.reachable(node)[1])
+            # Two for each port behind a switch's first one, three more for each end of a cable.
+            assert network.scouts <= 2 * ports + 3 * (1 + 2 * len(fabric.cables)) + 1
+    assert sum(scouts["all"]) < 0.8 * sum(scouts["none"])
+
+
+def test_a_chain_of_seven_switches_that_answer_is_mapped_and_routed(mapper):
+    cables = [(4 * n + 1, 4 * (n + 1)) for n in range(6)]
+    fabric = Fabric(mapper, [4] * 7, {0: 2, 1: 4 * 6 + 2}, cables)
+    mapper.fabric_tell(0)
+    assert fabric.map(0).truncated
+    mapper.fabric_tell(0x7F)
+    for node in (0, 1):
+        network = fabric.map(node)
+        assert (network.switches, network.truncated, network.hosts) == (7, 0, 0b11)
+        [route] = fabric.routes(network, 1 - node)
+        assert fabric.walk(node, route)[0] == fabric.hosts[1 - node]
+        assert [sw.first for sw in network.sw[:7]] == [2, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_switch_whose_answers_are_lost_is_asked_again(mapper):
+    fabric = Fabric(mapper, [8, 8], {0: 0, 1: 15, 4: 10}, [(3, 9), (5, 12)], loss=5)
+    mapper.fabric_tell(0b11)
+    network = fabric.map(0, attempts=4)
+    assert network.hosts == 0b10011 and network.switches == 2
+    assert all(sw.tells for sw in network.sw[:2])
+
+
 def test_a_check_that_finds_no_circle_would_find_one():
     with pytest.raises(AssertionError, match="wait for each other"):
         assert_no_circle({1: {2}, 2: {3}, 3: {1}})
@@ -254,6 +314,55 @@ def test_a_square_of_switches_has_a_route_that_is_not_taken(mapper):
     cables = [(4 * n + 1, 4 * ((n + 1) % 4)) for n in range(4)]
     fabric = Fabric(mapper, sizes, {n: 4 * n + 2 for n in range(4)}, cables)
     assert check(fabric) >= 12
+
+
+def ring(library, switches=4):
+    """Switches in a circle: port 1 leads to port 0 of the next one, and a host is at port 2."""
+    cables = [(4 * n + 1, 4 * ((n + 1) % switches)) for n in range(switches)]
+    return Fabric(library, [4] * switches, {n: 4 * n + 2 for n in range(switches)}, cables)
+
+
+def circle(library, network, ways=None):
+    """What dib_network_circle() returns, and the outputs in the circle."""
+    outputs = (Peer * (SWITCHES * PORTS))()
+    array = None if ways is None else (Way * len(ways))(*[Way(*way) for way in ways])
+    count = library.dib_network_circle(ctypes.byref(network), array, len(ways or ()), outputs)
+    return count, [(output.number, output.port) for output in outputs[: max(0, count)]]
+
+
+def test_routes_round_a_ring_are_found_to_wait_for_one_another(mapper):
+    """Each host sends to the one after the next, all in one direction."""
+    network = ring(mapper).map(0)
+    # Turns are relative, so the map may number ports by a rule of its own.
+    onwards = [(n, (n + 2) % 4, 3 | 3 << 4 | 1 << 8 | 2 << 12) for n in range(4)]
+    found, outputs = circle(mapper, network, onwards)
+    assert found == 4 and len({number for number, _ in outputs}) == 4
+    for number, port in outputs:
+        assert network.sw[number].peer[port].kind == SWITCH
+    # Without one of the four there is no circle.
+    assert circle(mapper, network, onwards[1:]) == (0, [])
+    assert circle(mapper, network) == (0, [])
+
+
+def test_a_way_that_leads_elsewhere_is_refused(mapper):
+    network = ring(mapper).map(0)
+    for wrong in ((0, 2, 1 | 3 << 4), (0, 3, 3 | 3 << 4 | 1 << 8 | 2 << 12), (9, 0, 0)):
+        assert circle(mapper, network, [wrong])[0] == -1
+
+
+def test_flows_are_spread_over_parallel_links(mapper):
+    """Four hosts at each of two switches that two cables join: each cable has half of the flows."""
+    hosts = {n: n for n in range(4)} | {n: 8 + n - 4 for n in range(4, 8)}
+    fabric = Fabric(mapper, [8, 8], hosts, [(4, 12), (5, 13)])
+    used = {}
+    for source in range(8):
+        network = fabric.map(source)
+        for target in range(8):
+            for route in fabric.routes(network, target)[:1]:
+                for port in fabric.walk(source, route)[1]:
+                    if port in (4, 5, 12, 13):
+                        used[port] = used.get(port, 0) + 1
+    assert used == dict.fromkeys((4, 5, 12, 13), 8)
 
 
 def test_alternatives_share_as_few_links_as_can_be(mapper):

@@ -20,7 +20,7 @@ OBJECTS = ROOT / "build/lib"
 
 # Headers of several files: types that these share, and constants of a protocol. They declare no
 # function.
-SHARED = {"queue", "uart", "vfio_user", "vfio_user_client"}
+SHARED = {"exchange_state", "queue", "uart", "vfio_user", "vfio_user_client"}
 
 # Headers whose functions are all `static inline`.
 INLINE = {"mapped_bar"}

@@ -18,6 +18,14 @@ def test_a_block_has_pins_both_ways(name, data_width, tmp_path):
     assert {"sys_clk", "sys_rst"} <= {pin for _, _, pin in pins}
 
 
+def test_the_switchs_pins_have_each_serial_port(tmp_path):
+    blocks.generate("switch", 64, tmp_path)
+    pins = flow.ports((tmp_path / "switch.v").read_text(), "switch")
+    for direction, name in (("output", "serial_tx"), ("input", "serial_rx")):
+        data = {pin for d, _, pin in pins if d == direction and pin.endswith("_data")}
+        assert data == {f"{name.replace('_', f'{n}_')}_data" for n in range(blocks.SWITCH_PORTS)}
+
+
 def test_the_walkers_pins_are_its_interface_and_nothing_inside(tmp_path):
     blocks.generate("walker", 64, tmp_path)
     pins = flow.ports((tmp_path / "walker.v").read_text(), "walker")

@@ -27,14 +27,16 @@ STAY = 20_000  # ns between two looks of a side that lets time go on
 
 
 class Side:
-    """What a process has: card, endpoint 1, and regions by name."""
+    """What a process has: card, endpoint `number`, and regions by name."""
+
+    number = 1
 
     def __init__(self, uri, node):
         self.uri, self.node = uri, node
         self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(paths.FIRMWARE)
-        self.endpoint = self.card.endpoint(1)
+        self.endpoint = self.card.endpoint(self.number)
         self.regions = {}
 
     def idle(self):
@@ -120,9 +122,9 @@ def stay(side, over, each=None):
     over.unlink()
 
 
-def _serve(pipe, uri, node):
+def _serve(pipe, uri, node, kind):
     try:
-        side = Side(uri, node)
+        side = kind(uri, node)
         with side.endpoint.outside_clock():
             pipe.send(("ready", None))
             step = pipe.recv()
@@ -150,9 +152,13 @@ class Refused(Exception):
 
 
 class Pair:
-    """Both sides for the length of a `with` statement; arguments are dibber-sim's."""
+    """Both sides for the length of a `with` statement; arguments are dibber-sim's.
 
-    def __init__(self, profile_name="gen2x4", seed=1, options=()):
+    kind : class of the sides
+    """
+
+    def __init__(self, profile_name="gen2x4", seed=1, options=(), kind=Side):
+        self.kind = kind
         self.simulator = Simulator(profile.load(profile_name), seed=seed, options=options)
         # Forked off one that has imported what costs time: that is half a second of a pair.
         context = multiprocessing.get_context("forkserver")
@@ -173,7 +179,7 @@ class Pair:
         """Start the process of a card; returns the pipe to it and the process."""
         ours, theirs = context.Pipe()
         process = context.Process(
-            target=_serve, args=(theirs, self.simulator.uris[node], node), daemon=True
+            target=_serve, args=(theirs, self.simulator.uris[node], node, self.kind), daemon=True
         )
         process.start()
         theirs.close()
@@ -183,11 +189,21 @@ class Pair:
         """Another process opens the card, in place of one that has ended. The other side stays
         meanwhile, see stay()."""
         self.pipes[1 - node].send((stay, over, each))
-        context = multiprocessing.get_context("forkserver")
-        self.pipes[node], self.processes[node] = self._start(context, node)
+        self._start_again(node)
         self._answer(node)
         over.touch()
         self._answer(1 - node)
+
+    def replace_both(self):
+        """Other processes open both cards at the same time; the former ones have ended."""
+        for node in range(2):
+            self._start_again(node)
+        for node in range(2):
+            self._answer(node)
+
+    def _start_again(self, node):
+        context = multiprocessing.get_context("forkserver")
+        self.pipes[node], self.processes[node] = self._start(context, node)
 
     def _answer(self, node, timeout=600):
         if not self.pipes[node].poll(timeout):

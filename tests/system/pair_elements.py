@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 import libdibber
 import numpy as np
+from dibber.deposit.tags import UNEXTENDED
 from dibber.interface.description import RIGHT, STATUS, C
 from dibber_cli import profile
+from dibber_cli.bench.bound import COVER, bound
 from dibber_cli.bench.bound import Side as BoundSide
-from dibber_cli.bench.bound import bound
 from libdibber import Walk
 from pair import SECOND, Pair
 
@@ -27,9 +28,15 @@ STRIDES = (7, 66, 1000, -9, -66)
 FAR = 0x1000_0000  # a bus address, for the bound
 # seconds from the call to the first payload and from the last to the completion, at most
 STARTS = 12e-6
+# Cycles of the card's clock in which a tag is neither free nor at the host: from the allocation to
+# the request's departure, and from the completion's arrival to the tag's return. Measured on gen2x4
+# (a tag takes 480 ns, of which the host's latency is 400 ns).
+TAG_CYCLES = 10
+READ_LATENCY = 400e-9  # seconds: pcie.read_latency_ns of every profile
+# Share of the limit that each transfer reaches.
+LEAST_SHARE = 0.9
 
-# Machines: a profile, what is changed of it, and the same for the bound. The bound knows nothing of
-# the number of tags.
+# Machines: a profile, what is changed of it, and the same for the bound.
 REQUESTS = {"pcie.max_payload": 128, "pcie.max_read_request": 128, "pcie.extended_tags": "false"}
 MACHINES = {
     "gen2x4": ("gen2x4", {}),
@@ -123,9 +130,33 @@ class Case:
             return BoundSide(self.length, address=FAR)
         return BoundSide(self.size, ((self.count, stride),), FAR + self.first(stride))
 
-    def bound(self, machine):
-        """Bytes a second that no card passes (dibber_cli/bench/bound.py)."""
-        return bound(machine, self.bound_side(self.source), self.bound_side(self.target)).value
+    def tag_limit(self, machine):
+        """Bytes a second that this card's tags allow where the host has no extended tags. It counts
+        for elements so far apart that each has a read of its own.
+        """
+        changes = MACHINES[machine][1]
+        if changes.get("pcie.extended_tags") != "false" or abs(self.source) - self.size <= COVER:
+            return float("inf")
+        held = READ_LATENCY + TAG_CYCLES / profile_of(machine).clock_hz
+        return UNEXTENDED / held * self.size
+
+    def walk_limit(self, machine):
+        """Bytes a second that the walkers allow: each of them gives one element a cycle. The bound
+        lets several near elements come by one beat of a covering read.
+        """
+        strided = self.source or self.target
+        return self.size * profile_of(machine).clock_hz if strided else float("inf")
+
+    def limit(self, machine):
+        """Bytes a second: the bound, which no card passes (dibber_cli/bench/bound.py), or what the
+        tags or the walkers of this card allow, if that is less.
+        """
+        sides = self.bound_side(self.source), self.bound_side(self.target)
+        return min(
+            bound(profile_of(machine), *sides).value,
+            self.tag_limit(machine),
+            self.walk_limit(machine),
+        )
 
 
 @dataclass
@@ -147,15 +178,15 @@ class Outcome:
     wrong: int
 
     def share(self, machine):
-        """Of the bound, without the time in which nothing moves yet or any more."""
+        """Of the limit, without the time in which nothing moves yet or any more."""
         return (
             self.case.users
             * self.case.length
             / max(self.seconds - STARTS, 1e-9)
-            / self.case.bound(profile_of(machine))
+            / self.case.limit(machine)
         )
 
-    def trouble(self):
+    def trouble(self, machine):
         """What is wrong with it, as sentences."""
         case, said = self.case, []
         if any(self.statuses):
@@ -168,6 +199,8 @@ class Outcome:
             said.append(f"{self.sent} words sent for {case.words}")
         if not self.is_fast():
             said.append(f"{self.fast} ended without the control program")
+        if (share := self.share(machine)) < LEAST_SHARE:
+            said.append(f"{100 * share:.1f} % of the limit, and {100 * LEAST_SHARE:.0f} % is asked")
         return said
 
     def is_fast(self):

@@ -93,8 +93,12 @@ def test_the_soak_had_a_bad_cable(run):
 def test_the_soak_finds_a_byte_that_somebody_changed(monkeypatch, seed):
     compare = Soak._compare
 
+    def changed(found):
+        memory = found["memory"]
+        return {**found, "memory": bytes([memory[0] ^ 1]) + memory[1:]}
+
     def disturbed(self, todo, node, found):
-        compare(self, todo, node, found if node else bytes([found[0] ^ 1]) + found[1:])
+        compare(self, todo, node, found if node else changed(found))
 
     monkeypatch.setattr(Soak, "_compare", disturbed)
     results, _, counts = soak.measure(

@@ -14,7 +14,7 @@ import time
 import libdibber
 import pytest
 from dibber_cli import profile
-from dibber_cli.bench import session, stride
+from dibber_cli.bench import link, session, stride
 from dibber_cli.simulator import Pair
 
 SERIES = "put-dst-strided"
@@ -136,3 +136,61 @@ def _transfers(pair):
     """Whether the run is in the middle of its points."""
     with libdibber.Card(pair.uris[0], observe=True) as card:
         return card.info()["counters"]["packets_sent"] > 200
+
+
+def test_duration_and_both_directions_are_agreed_upon(pair, port, tmp_path):
+    server = dibber("bench", "block", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "block", "--quick", "--series", "put-one-at-a-time", "--duration", "0.3"),
+        *("--both", "--depth", "16"),
+        *("--client", "localhost", "--port", port, "--token", "word", "--json"),
+        *("--out", tmp_path, pair.uris[0]),
+    )
+    code, out, err = ended(client)
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["bytes_wrong"] == 0 and "--duration 0.3 --both --depth 16" in report["command"]
+    found = {point["x"]: point for point in report["points"]}
+    # 0.3 ms are 37,500 cycles; the transfers under way at its end are awaited. Transfers of 64 KiB
+    # take longer than that once.
+    assert all(37_500 < found[x]["cycles"] < 80_000 for x in (4, 64, 1024, 8192)), found
+    # Two directions carry more than the link carries in one.
+    assert 600 < found[8192]["value"] <= found[8192]["bound"]
+    assert ended(server)[0] == 0
+
+
+def test_the_cable_between_two_hosts_is_measured_as_that_of_a_pair(pair, port, tmp_path):
+    server = dibber("bench", "link", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "link", "--client", "localhost", "--port", port, "--token", "word", "--json"),
+        *("--out", tmp_path, pair.uris[0]),
+    )
+    code, out, err = ended(client)
+    assert code == 0, err
+    report = json.loads(out)
+    found = {point["series"]: point["value"] for point in report["points"]}
+    assert ended(server)[0] == 0 and report["bytes_wrong"] == 0
+    assert found.pop("errors-found") == 0
+    own = session.run(
+        link, profile.load("gen2x4"), 1, "test", [link.Cable("length", 3)]
+    )  # the cable of the profile has 3 m too
+    expected = {point["series"]: point["value"] for point in own["points"]}
+    # Training begins at another time of the other end's flow words.
+    assert abs(found.pop("training") - expected.pop("training")) < 10
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_a_soak_between_two_hosts_compares_both_memories(pair, port, tmp_path):
+    server = dibber("bench", "soak", "--server", "--port", port, "--token", "word", pair.uris[1])
+    client = dibber(
+        *("bench", "soak", "--quick", "--client", "localhost", "--port", port, "--token", "word"),
+        *("--json", "--out", tmp_path, pair.uris[0]),
+    )
+    code, out, err = ended(client)
+    assert code == 0, err
+    report = json.loads(out)
+    assert ended(server)[0] == 0 and report["bytes_wrong"] == 0
+    # Three rounds, of which each compares 2.2 MB on either side.
+    assert report["bytes_compared"] + report["guard_bytes_compared"] > 12_000_000
+    assert sum(report["operations"].values()) >= 240
+    assert "the cable is as it is" in report["notes"]

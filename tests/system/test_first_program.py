@@ -47,3 +47,18 @@ def test_a_first_program_of_the_readme_moves_a_column(made, last, tmp_path, seed
     assert done.returncode == 0, done.stderr
     said = f"notice 7 last element {last}"
     assert done.stdout == f"{said}\n" and f"# {said}\n" in program("sh")
+
+
+def test_the_quick_start_moves_a_column_and_has_forty_lines_at_most(seed):
+    program = paths.ROOT / "examples" / "quick_start.py"
+    assert len(program.read_text(encoding="utf-8").splitlines()) <= 40
+    with Pair(profile.load("gen2x4"), participants=0, seed=seed) as pair:
+        done = subprocess.run(
+            [sys.executable, "-P", program, *pair.uris],
+            cwd=paths.ROOT,
+            timeout=600,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"notice 7: 512 bytes in \d{4} ns\n", done.stdout)

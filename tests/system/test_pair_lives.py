@@ -10,7 +10,8 @@ import pytest
 from dibber.interface.description import RIGHT, STATUS, C
 from dibber_cli import paths
 from libdibber import DibberError, List, Walk
-from pair import SECOND, STAY, Pair, open_again, stay
+from pair import Pair, open_again, stay
+from pair_boxes import GIVES_UP, connect_box, hear, open_box, say, send_until_told
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 8192
@@ -186,43 +187,6 @@ def test_a_receive_of_a_killed_process_takes_nothing_for_the_next(tmp_path):
 
 
 # Mailboxes ----------------------------------------------------------------------------------------
-
-SIZES = dict(slots=4, slot_bytes=128, max_length=4096)
-GIVES_UP = 41 * 10**9  # ps: a transfer to a card that cannot be reached ends after 40 ms
-
-
-def open_box(side):
-    side.box = side.endpoint.mailbox(**SIZES)
-    return side.box.address()
-
-
-def connect_box(side, address):
-    side.box.connect(address)
-    return side.box.address()
-
-
-def say(side, data):
-    return side.box.send(data)
-
-
-def hear(side):
-    assert side.box.wait(timeout_ns=SECOND)
-    return side.box.receive()
-
-
-def send_until_told(side):
-    """Only send: the error's name, and the picoseconds until it came.
-
-    A send that finds no room takes 52 ns, so 40 ms would be 770,000 of them. Between two sends time
-    goes on by a wait of the endpoint, which does nothing for the mailbox.
-    """
-    begin = side.endpoint.clock().now_ps
-    try:
-        while side.endpoint.clock().now_ps - begin < 3 * GIVES_UP:
-            if not side.box.send(b"is anybody there?"):
-                side.endpoint.wait(STAY)
-    except DibberError as error:
-        return error.name, side.endpoint.clock().now_ps - begin
 
 
 @pytest.mark.fault

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from dibber_cli import fabric, paths, profile
+from dibber_cli.bench import mpi as mpi_bench
 from dibber_cli.simulator import Pair
 
 PRELOAD = ["--preload", str(paths.FIRMWARE)]
@@ -94,8 +95,31 @@ def test_random_messages_transfers_and_atomics_end_right(pair, tmp_path, seed, k
     assert done.returncode == 0, done.stderr
 
 
+def test_a_kept_registration_is_dropped_when_its_memory_goes_away(pair, tmp_path):
+    program = build(tmp_path, "cache", "cc", "-lfabric")
+    done = run([program], pair.uris)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("keys", ["keys of the provider", "keys of the program"])
+def test_runs_of_short_transfers_become_strided_commands_and_end_right(
+    pair, tmp_path, seed, keys, monkeypatch
+):
+    program = build(tmp_path, "strides", "cc", "-lfabric")
+    taken = {}
+    for coalesce in ("1", "0"):
+        monkeypatch.setenv("FI_DIBBER_COALESCE", coalesce)
+        rounds = "6" if coalesce == "1" else "1"
+        words = [program, str(seed), rounds, str(int(keys == "keys of the provider"))]
+        done = run(words, pair.uris)
+        assert done.returncode == 0, done.stderr
+        taken[coalesce] = int(done.stdout)
+    # 8,000 bytes in blocks of 8 to a target with gaps, and by single commands.
+    assert taken["1"] < taken["0"] / 3, taken
+
+
 def mpirun(ranks, *program, seconds=SECONDS):
-    """`dibber mpirun`, as a user starts it."""
+    """`dibber mpirun`, as a user starts it. Options of it may stand before the program."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "dibber_cli", "mpirun", "-n", str(ranks), *map(str, program)],
         timeout=seconds,
@@ -115,10 +139,75 @@ def test_an_mpi_program_gets_right_bytes_by_messages_collectives_and_windows(mpi
     assert done.stdout == "all is well\n"
 
 
+def test_derived_types_of_puts_and_gets_are_strided_commands_with_the_right_bytes(
+    tmp_path, seed, monkeypatch
+):
+    program = build(tmp_path, "types", "mpicc")
+    monkeypatch.setenv("FI_DIBBER_COALESCE", "0")
+    taken = {}
+    for options, count in ((["--strided"], 60), ([], 1)):
+        done = mpirun(2, *options, program, seed, count)
+        assert done.returncode == 0, done.stdout + done.stderr
+        taken[bool(options)] = int(done.stdout)
+    # 4,096 elements by one command, and by a put each.
+    assert taken[True] < taken[False] / 4, taken
+
+
+def test_the_benchmarks_of_mpi_print_plausible_values_and_no_wrong_byte(seed):
+    tests = ["restricted=8,65536", "postal=4096", "barrier", "reduce=64", "alltoall=4096"]
+    tests += ["aapc=4096", "simple=4096", "cumulative=4096", "random=64", "put=1,4"]
+    done = mpirun(2, mpi_bench.PROGRAM, seed, *tests, "b_eff=8192,1,1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    values, compared, wrong = mpi_bench.parse(done.stdout)
+    assert compared > 500_000 and wrong == 0
+    found = {(series, x): value for series, x, value in values}
+    chosen = profile.load("gen2x4")
+    for (series, x), value in found.items():
+        name = f"{series}-2" if series in ("reduce", "alltoall") else series
+        most, _ = mpi_bench.limit(chosen, "put-engine" if series == "put" else name, x, 2)
+        times = series in mpi_bench.TIMES
+        assert value > most if times else 0 < value < most, (series, x, value, most)
+    assert found["put", 4] > 0.8 * found["put", 1], "the provider joins what the engine takes apart"
+
+
+def test_four_ranks_behind_a_switch_get_right_bytes(mpi):
+    done = mpirun(4, mpi, 20000, 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "all is well\n"
+
+
+def test_cards_without_a_file_of_routes_find_each_other(tmp_path, seed):
+    program = build(tmp_path, "mpi", "mpicc")
+    with fabric.cards("gen2x4", "star:3", seed) as network:
+        settings = {**fabric.environment(network.uris), **fabric.mpirun_environment()}
+        del settings["FI_DIBBER_ROUTES"]
+        command = fabric.mpirun_command(3, [str(program), "64"])
+        done = subprocess.run(
+            command, env=settings, timeout=SECONDS, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_more_ranks_than_cards_are_refused(mpi):
-    done = mpirun(3, mpi)
+    done = mpirun(3, "--topology", "pair", mpi)
     assert done.returncode == 2
     assert "a card serves one process" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text, said", [(None, "cannot be read"), ("0 1 0 nonsense\n", "a line is not four numbers")]
+)
+def test_a_wrong_file_of_routes_is_named(pair, tmp_path, text, said):
+    path = tmp_path / "routes"
+    if text:
+        path.write_text(text, encoding="utf-8")
+    program = build(tmp_path, "traffic", "cc", "-lfabric")
+    settings = {**fabric.environment(pair.uris), "FI_DIBBER_ROUTES": str(path)}
+    settings["FI_LOG_LEVEL"] = "warn"
+    done = subprocess.run(
+        [program, "1", "1", "1"], env=settings, timeout=SECONDS, capture_output=True, text=True
+    )
+    assert done.returncode and f"{path}: {said}" in done.stderr
 
 
 def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):

@@ -7,6 +7,7 @@ from migen import *
 from litex.gen import *
 
 
+from dibber.host.aperture import ApertureSplit
 from dibber.host.bar import BARDecoder, bar_windows
 from dibber.host.master import BusMaster
 from dibber.host.posts import PostWriter
@@ -30,6 +31,8 @@ class HostInterface(LiteXModule):
     sram_bytes : size of the control program's SRAM, which is a window of BAR 0
     address_bits : see PostWriter
     patience   : see BusMaster
+    aperture   : bytes of BAR 2, the remote window; 0: there is none. The PHY then has `in_aperture`
+                 (Signal), 1 while a TLP to BAR 2 is at `source`
 
     Attributes
     ----------
@@ -43,7 +46,9 @@ class HostInterface(LiteXModule):
     open        : Record(vector_open_layout), in     a queue was opened with this vector
     halted      : Signal, in                         one cycle: the control program was halted;
                   raises the vectors of all open queues
-    ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"
+    ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"; "window" with
+                  an aperture
+    aperture    : ApertureSplit, with an aperture: its stores, loads and their answers
     counters    : dict NAME -> Signal, out           pulses; names as in description.COUNTERS
     max_payload : Signal(16), out                    largest write, in bytes
     max_request : Signal(16), out                    largest read, in bytes
@@ -55,14 +60,17 @@ class HostInterface(LiteXModule):
                   the PHY does not say it
     leaving     : Endpoint, out                      what goes to the host, for the counter BUSY_PCIE
     """
-    def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23):
+    def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23, aperture=0):
         assert phy.data_width == data_width
         assert not phy.qword_aligned
         assert phy.bar0_size == C.BAR0_SIZE
         windows = bar_windows(sram_bytes)
+        if aperture:
+            windows["window"] = (C.APERTURE_REGISTERS, 0x1000)
         self.receiver = receiver = TLPReceiver(data_width, phy.endianness,
             bar_size = phy.bar0_size,
-            windows  = list(windows.values()))
+            windows  = list(windows.values()),
+            aperture = aperture)
         self.bar         = bar         = BARDecoder(data_width, phy.bar0_size, windows)
         self.msix        = msix        = PostWriter(data_width, address_bits)
         self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
@@ -94,11 +102,21 @@ class HostInterface(LiteXModule):
 
         # # #
 
+        if aperture:
+            self.aperture = split = ApertureSplit(data_width, receiver, bar)
+            joined = [
+                receiver.in_aperture.eq(phy.in_aperture),
+                split.replies.connect(transmitter.replies),
+            ]
+        else:
+            joined = [
+                receiver.writes.connect(bar.writes),
+                receiver.requests.connect(bar.requests),
+                bar.replies.connect(transmitter.replies),
+            ]
         self.comb += [
             phy.source.connect(receiver.sink),
-            receiver.writes.connect(bar.writes),
-            receiver.requests.connect(bar.requests),
-            bar.replies.connect(transmitter.replies),
+            *joined,
             msix.port.adr.eq(bar.ports["msix"].adr),
             msix.port.dat_w.eq(bar.ports["msix"].dat_w),
             msix.port.be.eq(bar.ports["msix"].be),

@@ -43,6 +43,8 @@ class TLPReceiver(LiteXModule):
     windows     : [(base, size)] in bytes: the parts of BAR 0 that are served; all others are
                   unsupported
     max_payload : bytes; a longer TLP is malformed
+    aperture    : bytes of BAR 2, a power of two above `bar_size`; 0: there is none. Addresses have one
+                  more bit, which tells the BAR
     read_depth  : reads of the host that can wait. The PHY may return a read's credit as soon as it
                   is taken, so credits do not bound them. The requester's tags do: 8 bits, 256 reads
 
@@ -61,10 +63,14 @@ class TLPReceiver(LiteXModule):
     """
     def __init__(
         self, data_width, endianness, bar_size, windows, bar_base=0, space=None, max_payload=512,
-        read_depth=256):
+        read_depth=256, aperture=0):
         lanes        = data_width//32
         lane_bits    = log2_int(lanes)
         offset_bits  = log2_int(bar_size) - 2          # of a DW in BAR 0
+        if aperture:
+            assert not space and aperture > bar_size
+            offset_bits = log2_int(aperture) - 1       # and the highest bit: it is in BAR 2
+            self.in_aperture = Signal()
         address_bits = offset_bits - lane_bits         # of a line in BAR 0
         self.sink        = sink        = stream.Endpoint(phy_layout(data_width))
         self.writes      = writes      = stream.Endpoint(tlp.line_layout(data_width, address_bits))
@@ -142,11 +148,16 @@ class TLPReceiver(LiteXModule):
         ]
         served = Signal()
         offset = low[2:2 + offset_bits]
+        if aperture:
+            hit    = Signal()
+            offset = Signal(offset_bits)
+            self.sync += hit.eq(self.in_aperture)
+            self.comb += offset.eq(Mux(hit, Cat(low[2:log2_int(aperture)], 1), low[2:log2_int(bar_size)]))
         in_bar = low[log2_int(bar_size):log2_int(space)] == bar_base//bar_size if space else 1
         self.comb += served.eq(in_bar & Reduce("OR",
             [
                 offset[log2_int(size) - 2:] == base//size if size < bar_size else 1
-                for base, size in windows]))
+                for base, size in windows] + ([hit] if aperture else [])))
 
         first_be, last_be = dw1[0:4], dw1[4:8]
         bad = Signal()

@@ -10,6 +10,7 @@ from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
 from dibber.interface.ethernet import ETHERNET_CONSTANTS, ETHERNET_ENUMS, ETHERNET_STRUCTS
 from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SWITCH_DROP
+from dibber.interface.window import WINDOW, WINDOW_CONSTANTS
 
 VERSION = (0, 5)
 
@@ -124,6 +125,7 @@ CONSTANTS = (
     ("CLOCK_MESSAGE",        0xd1b0, "vfio-user command number of the simulator's clock extension"),
     *SWITCH_CONSTANTS,
     *ETHERNET_CONSTANTS,
+    *WINDOW_CONSTANTS,
 )
 
 # Enumerations -------------------------------------------------------------------------------------
@@ -484,8 +486,8 @@ ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot 
 
 ROUTE_COMMAND = struct("route_command", 128,
     "SCOUT and ROUTE_SET, in a slot of endpoint 0. The completion of a scout has in `node` the "
-    "node that answered, and in `key` 1 if the scout itself came back. Without an answer its "
-    "status is TIMEOUT",
+    "node that answered, and in `key` 1 if the scout itself came back, or 2 if a switch answered. "
+    "Then `length` is the switch's word. Without an answer its status is TIMEOUT",
     Member("opcode",   "u8",  "enum opcode"),
     Member("flags",    "u8",  "0 or SOLICIT"),
     Member("place",    "u8",
@@ -497,7 +499,10 @@ ROUTE_COMMAND = struct("route_command", 128,
     Member("cookie",   "u32", "returned in the completion"),
     Member("route",    "u32", "the route; format at constant ROUTE_HOPS"),
     Member("back",     "u32", "SCOUT: the route of the answer"),
-    Member("reserved1","u32", "0", count=26),
+    Member("question", "u32",
+        "SCOUT: for a switch at the end of the route: bits SWITCH_ASK_WORD and SWITCH_ASK_WRITE, "
+        "and what is written in 31:16; 0 asks for its MAGIC"),
+    Member("reserved1","u32", "0", count=25),
 )
 
 QUEUE_ENTRY = struct("queue_entry", 32, "a completion or an event in host memory",
@@ -738,7 +743,9 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("INTERFACE_VERSION", "ro", "major in 31:16, minor in 15:0"),
     Register("INTERFACE_HASH",    "ro", "CRC-32 of the interface description"),
     Register("FEATURES", "ro", "optional features of this card", (
-        Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),)),
+        Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),
+        Field("window", 1, "the remote window: BAR 2 and bank `window`"),
+        Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
@@ -1201,7 +1208,7 @@ BRIDGE = bank("bridge", "host side of a card behind a UART",
         "written there; write ones to clear", count=8),
 )
 
-BANKS = (HOST, DOORBELL, MCP, BRIDGE, SWITCH)
+BANKS = (HOST, DOORBELL, MCP, BRIDGE, WINDOW, SWITCH)
 
 INTERFACE = Interface(VERSION, CONSTANTS, ENUMS, STRUCTS, BANKS)
 

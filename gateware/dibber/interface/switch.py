@@ -12,6 +12,11 @@ SWITCH_CONSTANTS = (
     ("SWITCH_MAX_PORTS",  PORTS,      "ports of the largest switch"),
     ("SWITCH_COUNTER_WORDS", WORDS,   "words between the counters of two ports of a switch"),
     ("SWITCH_LIMIT_UNIT", 1024,       "cycles that one unit of switch register LIMIT stands for"),
+    ("SWITCH_ASK_WORD",   0x3ff,
+        "these bits of the number of a scout that ends at a switch: the word of its bank that it "
+        "answers with"),
+    ("SWITCH_ASK_WRITE",  0x400,
+        "this bit of such a number: bits 31:16 of the number are written into the word first"),
 )
 
 SWITCH_DROP = enum("switch_drop", 3, "why a switch dropped a packet",
@@ -39,12 +44,14 @@ SWITCH_COUNTER = enum("switch_counter", 5, "counters of each port of a switch, w
     ("PACKETS_BAD",       "packets that came in here ended as bad"),
     ("PACKETS_SENT",      "packets that were passed to this port, ended as bad or not"),
     # In the order of enum switch_drop.
-    ("DROPPED_ROUTE_END", "packets that came in here and were dropped: no prefix word"),
+    ("DROPPED_ROUTE_END", "packets that came in here and were dropped: no prefix word, and no scout "
+        "that the switch could answer"),
     ("DROPPED_PREFIX",    "the same: a wrong prefix word, or nothing behind it"),
     ("DROPPED_DOWN",      "the same: the link of their output was not UP"),
     ("DROPPED_DISABLED",  "the same: their output was disabled"),
     ("DROPPED_BLOCKED",   "the same: their output took no words within LIMIT"),
     ("DROPPED_LATE",      "the same: their words did not come to an end within LIMIT"),
+    ("ASKED",             "scouts that came in here, ended at the switch and were answered"),
 )
 
 SWITCH = bank("switch", "a switch: identity, ports and counters",
@@ -66,6 +73,9 @@ SWITCH = bank("switch", "a switch: identity, ports and counters",
         "longest time that a packet passes through the switch, and about the longest time that it "
         "waits for its output, in units of SWITCH_LIMIT_UNIT cycles, 1…65535; 0: no limit. A "
         "packet is cut after 7/8 of it at the earliest", reset=1024),
+    Register("ASKED_AT", "ro",
+        "for a scout that asks for this word: the port where it came in; for other readers it has no "
+        "meaning"),
     Register("RETRAIN", "wo", "bit n: port n goes DOWN and trains again"),
     Register("PING",    "wo", "bit n: port n measures PORT_ROUND_TRIP"),
     Register("PORT_STATUS", "ro", "state of each port", (

@@ -53,6 +53,8 @@ class HostRegisters(LiteXModule):
     flash      : FlashPort or None; its registers are connected here
     endpoints  : of the card, shown to the host
     sram_bytes : of the control program's SRAM, shown to the host
+    window     : the card has the remote window, shown to the host
+    ethernet   : the link is Ethernet, shown to the host
 
     Attributes
     ----------
@@ -78,7 +80,8 @@ class HostRegisters(LiteXModule):
     key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
     key_next, keys_left : Signal(32), in
     """
-    def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES):
+    def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
+                 window=False, ethernet=False):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -118,7 +121,7 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None)
+        features = dict(flash=flash is not None, window=window, ethernet=ethernet)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [

@@ -4,7 +4,31 @@
 
 from importlib import import_module
 
-FILES = ("slack", "flow_state", "interleave", "deposits", "flows", "tags", "completions", "walker_skip", "walker_place", "walker_listed", "walker_order", "walker_runs", "walker_pieces", "pages", "contexts", "turns", "crossbar", "switch_buffer", "dma_writes")
+FILES = (
+    "slack",
+    "flow_state",
+    "interleave",
+    "deposits",
+    "flows",
+    "tags",
+    "completions",
+    "walker_skip",
+    "walker_place",
+    "walker_listed",
+    "walker_order",
+    "walker_runs",
+    "walker_pieces",
+    "pages",
+    "contexts",
+    "turns",
+    "crossbar",
+    "switch_buffer",
+    "ethernet",
+    "dma_writes",
+    "ring",
+    "window",
+    "teller",
+)
 
 def properties():
     """[(file, Property)] of all of them."""

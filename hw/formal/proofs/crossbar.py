@@ -22,11 +22,13 @@ def one_hot(value):
 class Free(Harness):
     """The block with free packets, consumers, links that come and go, and a free limit."""
     ports = PORTS
+    guest = False
 
     def __init__(self):
         super().__init__()
         ports      = self.ports
-        self.block = block = Crossbar(ports)
+        self.block = block = Crossbar(ports, self.guest)
+        self.count = count = len(block.inputs)
         for n, sink in enumerate(block.sinks):
             self.free_all(f"sink{n}", sink, omit=("channel", "prefix"))
             # The slack buffer: `first` is the first word after a `last`, and an offer stands.
@@ -57,10 +59,10 @@ class Free(Harness):
         self.grants = [output.grant for output in block.outputs]
         for o, output in enumerate(block.outputs):
             self.lemma(f"one_holder{o}", one_hot(output.grant))
-            for i in range(ports):
+            for i in range(count):
                 # Who holds an output is busy and wants it.
                 self.lemma(f"holder{o}_{i}", implies(output.grant[i], self.busy[i] & self.target[i][o]))
-        for i in range(ports):
+        for i in range(count):
             self.lemma(f"one_target{i}", one_hot(self.target[i]) & implies(self.busy[i], self.target[i] != 0))
 
 
@@ -86,7 +88,8 @@ class Whole(Free):
                 drops.eq(one.drop.strobe),
             ]
             self.sync += If(takes_order,
-                output.eq(order.turn + i),
+                # The guest has no port: its turn is the output.
+                output.eq(order.turn + (i if i < self.ports else 0)),
                 behind.eq(order.behind),
                 good.eq(order.fault == FAULT_NONE),
             )
@@ -125,7 +128,7 @@ class Whole(Free):
             lanes  = [Mux(output.grant[i] & one.lane.valid, Cat(one.lane.data, one.lane.last, one.lane.bad), 0)
                 for i, one in enumerate(block.inputs)]
             loads  = Signal()
-            owner  = Signal(self.ports)  # whose packet leaves
+            owner  = Signal(self.count)  # whose packet leaves
             open_  = Signal()            # its last word was not loaded yet
             cut    = Signal()
             self.comb += [
@@ -188,7 +191,7 @@ class Apart(Free):
         self.assume("taken", at([source.ready for source in block.sources], o))
         self.assume("up",    ~at([block.down[n] for n in range(self.ports)], o))
         self.assume("no_limit", ~block.tick)
-        for n in range(self.ports):
+        for n in range(self.count):
             self.assume(f"alone{n}", implies(self.busy[n] & at([self.target[n][m] for m in range(self.ports)], o), n == i))
         # A packet without a fault is granted in the second cycle, and then each word passes at once.
         fault  = at([inner(one, "fault") != FAULT_NONE for one in block.inputs], i)
@@ -206,6 +209,15 @@ class Apart(Free):
         self.lemma("on_time", implies(granted, before | ~good))
         for n, one in enumerate(block.inputs):
             self.lemma(f"in_time{n}", ~inner(one, "overdue"))
+
+
+class WholeGuest(Whole):
+    """Channel CONTROL: the switch's own answers have an input, too."""
+    guest = True
+
+
+class WholeGuestSmall(WholeGuest):
+    ports = 2
 
 
 class WholeSmall(Whole):
@@ -283,6 +295,11 @@ PROPERTIES = [
                 "order.turn[:len(output)] + number", "order.turn[:len(output)]", depth=12, harness="WholeSmall"),
             Mutant("the next packet may begin before the cut one ends", "dibber.fabric.switch.output",
                 "turn.closed.eq(lane.cut),", "turn.closed.eq(0),", depth=16, harness="WholeSmall"),
+    ]),
+    Property("switch-guest", "fabric/switch/crossbar", "the same with the input of the switch's own answers",
+        f"{PORTS} ports × 32", "WholeGuest", k=1, mutants=[
+            Mutant("the guest has a port's number", "dibber.fabric.switch.crossbar",
+                "[0]*guest", "[1]*guest", depth=12, harness="WholeGuestSmall"),
     ]),
     Property("switch-apart", "fabric/switch/crossbar", "a blocked output holds up no packet for another one",
         f"{PORTS} ports × 32", "Apart", k=2, mutants=[

@@ -75,6 +75,11 @@ Cable::Cable(const Profile& profile, uint64_t seed, CableDirection direction)
       bit_error_rate_(direction.bit_error_rate), faults_(std::move(direction.faults)),
       rates_(std::move(direction.rates))
 {
+    if (profile.link.mtu != 0 && plugged_) {
+        direction.faults = faults_;
+        direction.rates = rates_;
+        frames_ = std::make_unique<FrameCable>(profile, seed, direction);
+    }
     std::stable_sort(faults_.begin(), faults_.end(),
                      [](auto& a, auto& b) { return a.from < b.from; });
     draw_next_error();
@@ -98,11 +103,15 @@ void Cable::follow_rate(Time start)
 
 void Cable::drive_transmit(SerialInputs& in, Time now) const
 {
+    if (frames_)
+        return frames_->drive_transmit(in, now);
     in.serial_tx_ready = next_word_ < now + period_;
 }
 
 void Cable::sample_transmit(const SerialInputs& in, const SerialOutputs& out, Time now)
 {
+    if (frames_)
+        return frames_->sample_transmit(in, out, fault_at(now), now, statistics_);
     if (!in.serial_tx_ready)
         return;
     Time start = std::max(next_word_, now);
@@ -131,6 +140,8 @@ void Cable::sample_transmit(const SerialInputs& in, const SerialOutputs& out, Ti
 
 void Cable::stay_dark(Time now)
 {
+    if (frames_)
+        return frames_->stay_dark(now);
     looped_.clear();
     if (next_word_ >= now + period_)
         return;
@@ -231,6 +242,8 @@ void Cable::decode(unsigned place, uint16_t symbol, Arrival& out)
 
 void Cable::meet(bool received)
 {
+    if (frames_)
+        return frames_->meet(received);
     if (received)
         arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
     sent_.clear();
@@ -254,6 +267,8 @@ bool Cable::deliver(std::deque<Arrival>& arriving, SerialInputs& in, Time now)
 
 void Cable::drive_receive(SerialInputs& in, Time now)
 {
+    if (frames_)
+        return frames_->drive_receive(in, now);
     if (deliver(arriving_, in, now))
         signal_ = in.serial_rx_signal;
     in.serial_rx_signal = signal_;

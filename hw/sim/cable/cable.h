@@ -13,6 +13,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "../device.h"
 #include "../random.h"
 #include "code_8b10b.h"
+#include "frames.h"
 
 namespace dibber {
 
@@ -46,6 +48,7 @@ struct CableDirection {
     double length_m = 0, bit_error_rate = 0;
     std::vector<CableFault> faults;               /* of this direction */
     std::vector<std::pair<Time, double>> rates{}; /* from then on this bit error rate; by time */
+    bool captured = false;                        /* frames are kept for a file */
     bool plugged = true; /* false: the port has no cable, and its words are not even coded */
 };
 
@@ -74,8 +77,15 @@ public:
     /* Sender in loopback, each cycle: what it receives. */
     void drive_loopback(SerialInputs& in, Time now);
 
+    /* The frames that it carried since they were last taken; none of a cable that carries symbols.
+     */
+    std::vector<CarriedFrame>* captured() { return frames_ ? &frames_->captured() : nullptr; }
+
     /* Between cycles: hand over the sent words. Without a receiver at the far end they are lost. */
     void meet(bool received);
+
+    /* The time that a word takes. */
+    Time word() const { return word_; }
 
     const CableStatistics& statistics() const { return statistics_; }
 
@@ -114,6 +124,7 @@ private:
     std::deque<Arrival> arriving_, looped_;
     bool signal_ = false;
     CableStatistics statistics_;
+    std::unique_ptr<FrameCable> frames_; /* a cable of a profile with an MTU: no symbols */
 };
 
 } // namespace dibber

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "../timeline/timeline.h"
+
 namespace dibber {
 
 Clock::Clock(const Profile& profile, unsigned participants, const Time& now)
@@ -56,6 +58,9 @@ void Clock::request(unsigned card, const dibber_clock_request& request, Reply re
         Time cost = profile_.cpu_time(request.call, request.count);
         if (cost == never)
             return refuse(EINVAL);
+        if (timeline)
+            timeline->card(card).call(request.endpoint, request.call, request.count, p.time,
+                                      p.time + cost);
         p.time += cost;
         p.cpu += cost;
         return answer(p, reply);
@@ -164,6 +169,7 @@ bool Clock::shares_thread() const
 void Clock::wait(Participant& p, const dibber_clock_request& request, Reply reply)
 {
     p.state = State::waits;
+    p.begun = p.time;
     p.watch = request.watch;
     p.length = request.length;
     p.woken = false;
@@ -201,6 +207,8 @@ void Clock::wake()
 {
     for (auto& [key, p] : participants_)
         if (p.state == State::waits && p.wake_at <= now_) {
+            if (timeline)
+                timeline->card(key.first).waited(key.second, p.begun, now_, p.woken);
             p.state = State::runs;
             p.time = p.answered = now_;
             Reply reply = std::move(p.reply);
@@ -231,8 +239,10 @@ Time Clock::time_of(unsigned card, unsigned endpoint) const
 void Clock::begin_read(unsigned card, unsigned endpoint)
 {
     Participant& p = participants_.at({card, endpoint});
-    if (p.state == State::runs)
+    if (p.state == State::runs) {
         p.state = State::reads;
+        p.begun = std::max(now_, p.time);
+    }
 }
 
 void Clock::end_read(unsigned card, unsigned endpoint)
@@ -242,6 +252,8 @@ void Clock::end_read(unsigned card, unsigned endpoint)
         p->second.state = State::runs;
         p->second.time = std::max(p->second.time, now_);
         p->second.answered = p->second.time;
+        if (timeline)
+            timeline->card(card).read_register(endpoint, p->second.begun, p->second.time);
     }
 }
 

@@ -34,6 +34,8 @@
 
 namespace dibber {
 
+class Timeline;
+
 class Clock {
 public:
     using Reply = std::function<void(const dibber_clock_reply&)>;
@@ -82,6 +84,8 @@ public:
     /* All participants have gone. */
     bool finished() const { return seen_ && participants_.empty() && free_clients_ == 0; }
 
+    Timeline* timeline = nullptr; /* if there is one */
+
     Time run_time() const { return now_ - start_; }
 
 private:
@@ -93,6 +97,7 @@ private:
         uint64_t thread = 0;  /* thread of its last request; 0: not known */
         bool follows = false; /* `thread` has made no request for it, but for another card */
         Time time = 0;        /* its own */
+        Time begun = 0;       /* its wait or read */
         Time answered = 0;    /* the same when a request of its thread was answered last */
         Time cpu = 0;         /* charged so far */
         uint64_t watch = 0, length = 0;

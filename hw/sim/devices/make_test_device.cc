@@ -11,6 +11,7 @@
 namespace dibber {
 
 const char* const default_device = "scratch";
+const uint64_t aperture_bytes = 0;
 
 std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile& profile,
                                     uint64_t)

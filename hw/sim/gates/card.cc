@@ -121,6 +121,7 @@ private:
 } // namespace
 
 const char* const default_device = "";
+const uint64_t aperture_bytes = 0;
 
 std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile&, uint64_t)
 {

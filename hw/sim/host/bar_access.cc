@@ -6,16 +6,19 @@
 #include <cstdio>
 #include <cstring>
 
+#include "../timeline/card_timeline.h"
 #include "root_complex.h"
 
 namespace dibber {
 
 void RootComplex::write_bar(uint64_t offset, std::span<const uint8_t> bytes)
 {
+    if (timeline)
+        timeline->bar_written(now_, offset, bytes);
     while (!bytes.empty()) {
         size_t n = std::min(bytes.size(), size_t(64 - offset % 64));
         statistics_.bar_writes++;
-        send(memory_write(host_id, bar_base + offset, bytes.first(n)), now_, posted_down_);
+        send(memory_write(host_id, address_of(offset), bytes.first(n)), now_, posted_down_);
         offset += n;
         bytes = bytes.subspan(n);
     }
@@ -51,7 +54,7 @@ void RootComplex::issue_bar_reads()
         statistics_.bar_reads++;
         chunk.deadline = now_ + from_ns(profile_.pcie.completion_timeout_us * 1e3);
         bar_deadlines_.push_back({chunk.deadline, bar_next_tag_});
-        send(memory_read(host_id, uint8_t(bar_next_tag_), bar_base + chunk.offset, chunk.bytes),
+        send(memory_read(host_id, uint8_t(bar_next_tag_), address_of(chunk.offset), chunk.bytes),
              now_, posted_down_);
         bar_next_tag_ = (bar_next_tag_ + 1) % unsigned(bar_active_.size());
     }

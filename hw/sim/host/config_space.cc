@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "../device.h"
 #include "dibber_interface.h"
 
 namespace dibber {
@@ -28,6 +29,10 @@ void ConfigSpace::reset()
     put(0x08, 4, DIBBER_PCI_CLASS << 8);
     put(0x0c, 1, 0, 0xff); /* cache line size: no effect */
     put(0x10, 4, 0, ~uint32_t(DIBBER_BAR0_SIZE - 1));
+    if (aperture_bytes) {
+        put(0x18, 4, 0xc, ~uint32_t(aperture_bytes - 1)); /* 64 bits, prefetchable */
+        put(0x1c, 4, 0, ~uint32_t(0));
+    }
     put(0x2c, 2, DIBBER_PCI_VENDOR);
     put(0x2e, 2, DIBBER_PCI_DEVICE);
     put(0x34, 1, express);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "../timeline/card_timeline.h"
+#include "root_complex.h"
+
 namespace dibber {
 
 namespace {
@@ -69,6 +72,9 @@ void Phy::drive(Inputs& in, Time now)
         return;
     const Tlp& tlp = rx_queue_.front();
     unsigned total = unsigned(tlp.dw.size()), header = tlp.header_dws();
+    /* As the 7-series hard block's `rx_bar_hit`, which stands beside all beats of a TLP. */
+    in.pcie_in_aperture =
+        tlp.kind() != TlpKind::completion && tlp.address() >= RootComplex::aperture_base;
     beat.first = rx_position_ == 0;
     beat.last = rx_position_ + beat_dws_ >= total;
     beat.be = 0;
@@ -86,8 +92,11 @@ void Phy::sample(const Inputs& in, const Outputs& out, Time now)
 {
     if (in.pcie_rx.valid) {
         if (out.pcie_rx_ready) {
-            if (in.pcie_rx.first)
+            if (in.pcie_rx.first) {
                 record(rx_queue_.front(), false, now);
+                if (timeline)
+                    timeline->taken(rx_queue_.front(), now);
+            }
             rx_position_ += beat_dws_;
             if (in.pcie_rx.last) {
                 rx_queue_.pop_front();
@@ -96,6 +105,10 @@ void Phy::sample(const Inputs& in, const Outputs& out, Time now)
         } else {
             statistics_.stalled_cycles++;
         }
+    }
+    if (timeline) {
+        timeline->receiver(in.pcie_rx.valid && !out.pcie_rx_ready, now);
+        timeline->transmitter(out.pcie_tx.valid && !in.pcie_tx_ready, now);
     }
     if (in.pcie_bus_master)
         barred_cycles_ = 0;
@@ -151,6 +164,8 @@ void Phy::collect(const Outputs& out, Time now)
     dw.resize(total);
     collecting_.at = now;
     record(collecting_, true, now);
+    if (timeline)
+        timeline->emitted(collecting_, now);
     buffer_tlps_++;
     buffer_bytes_ += collecting_.bytes();
     tx_queue_.push_back(std::move(collecting_));
@@ -204,6 +219,8 @@ void Phy::transmit(Time now)
             unsigned bytes = tlp->bytes();
             double time = profile_.pcie_ps(bytes);
             link_free_ = std::max(link_free_, double(start)) + time;
+            if (timeline)
+                timeline->left(*tlp, earliest, start, Time(link_free_));
             statistics_.credit_wait_ps += start - earliest;
             statistics_.busy_up_ps += time;
             statistics_.tlps_up++;

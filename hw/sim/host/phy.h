@@ -20,6 +20,8 @@
 
 namespace dibber {
 
+class CardTimeline;
+
 /* One TLP of a trace: `up` is from card to host. */
 struct TraceRecord {
     Time at;
@@ -59,6 +61,8 @@ public:
 
     /* Forget all TLPs under way and take all credits back. TLPs on the host's side are dropped. */
     void reset();
+
+    CardTimeline* timeline = nullptr; /* if there is one */
 
     const PhyStatistics& statistics() const { return statistics_; }
     std::vector<TraceRecord>& trace() { return trace_records_; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "../timeline/card_timeline.h"
+
 namespace dibber {
 
 RootComplex::RootComplex(const Profile& profile, unsigned card, uint64_t seed, const Time& now,
@@ -75,6 +77,8 @@ void RootComplex::take(std::vector<Tlp>& departed)
             Time arrival = tlp.at + posted_up_;
             tlp.at = std::max(arrival, memory_free_);
             statistics_.memory_wait_ps += tlp.at - arrival;
+            if (timeline && tlp.at > arrival)
+                timeline->memory_busy(arrival, tlp.at);
             last_visible_ = memory_free_ = tlp.at;
             if (tlp.kind() == TlpKind::memory_write) {
                 uint64_t line = profile_.memory.line_bytes;
@@ -128,6 +132,8 @@ void RootComplex::memory_write_arrives()
         return fault(wrong, tlp);
     if (tlp.address() - interrupt_base < interrupt_size) {
         statistics_.interrupts++;
+        if (timeline)
+            timeline->interrupted(now_, tlp.dw[tlp.header_dws()] & 0xffff);
         return listener_.interrupt(card_, tlp.dw[tlp.header_dws()] & 0xffff);
     }
     write_enabled(tlp);
@@ -144,6 +150,8 @@ void RootComplex::write_enabled(const Tlp& tlp)
         return be >> (byte % 4) & 1;
     };
     statistics_.writes++;
+    if (timeline)
+        timeline->in_memory(now_, tlp);
     statistics_.first_write = std::min(statistics_.first_write, now_);
     statistics_.last_write = now_;
     for (unsigned byte = 0; byte <= 4 * dws; byte++) {
@@ -342,6 +350,8 @@ void RootComplex::send(Tlp tlp, Time start, Time latency)
     double from = std::max(down_free_, double(start));
     down_free_ = from + time;
     statistics_.busy_down_ps += time;
+    if (timeline)
+        timeline->to_card(tlp, Time(from), Time(down_free_));
     tlp.at = Time(from) + latency;
     phy_.deliver(std::move(tlp));
 }

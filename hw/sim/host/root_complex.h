@@ -25,6 +25,8 @@
 
 namespace dibber {
 
+class CardTimeline;
+
 /* Events of a root complex for others, at the host time at which they happen. */
 class HostListener {
 public:
@@ -48,6 +50,10 @@ public:
     using BarAnswer = std::function<void(std::span<const uint8_t> bytes)>;
 
     static constexpr uint64_t bar_base = 0xd0000000;
+
+    /* BAR 2 is above 4 GiB, as hosts place a prefetchable BAR of 64 bits. Offsets from
+     * `aperture_offset` on are offsets in it. */
+    static constexpr uint64_t aperture_base = 0xd800000000, aperture_offset = 1ull << 32;
     static constexpr uint64_t interrupt_base = 0xfee00000, interrupt_size = 0x100000;
     static constexpr uint16_t host_id = 0x0000, card_id = 0x0100;
 
@@ -62,9 +68,14 @@ public:
     Time next_event() const;
     void run_event();
 
-    /* CPU accesses of BAR 0, now. Writes are cut at 64 bytes as a write-combining buffer does,
-     * reads at 8. `answer` gets all ones for reads that the card refuses or does not answer in
-     * time. */
+    /* CPU accesses of BAR 0, and of BAR 2 behind `aperture_offset`, now. Writes are cut at 64 bytes
+     * as a write-combining buffer does, reads at 8. `answer` gets all ones for reads that the card
+     * refuses or does not answer in time. */
+    static constexpr uint64_t address_of(uint64_t offset)
+    {
+        return offset < aperture_offset ? bar_base + offset
+                                        : aperture_base + (offset - aperture_offset);
+    }
     void write_bar(uint64_t offset, std::span<const uint8_t> bytes);
     void read_bar(uint64_t offset, unsigned bytes, BarAnswer answer);
 
@@ -78,6 +89,8 @@ public:
      * descriptors. */
     void set_interrupts(bool on) { interrupts_ = on; }
     bool msix_enable() const { return interrupts_ || config.msix_enable(); }
+
+    CardTimeline* timeline = nullptr; /* if there is one */
 
     ConfigSpace config;
     const HostStatistics& statistics() const { return statistics_; }

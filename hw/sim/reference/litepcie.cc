@@ -90,6 +90,7 @@ void start_dma(Half half, const std::vector<Descriptor>& descriptors, bool for_e
 }
 
 const char* const default_device = "litepcie";
+const uint64_t aperture_bytes = 0;
 
 std::unique_ptr<Device> make_device(const std::string& name, unsigned, const Profile& profile,
                                     uint64_t)

@@ -16,7 +16,10 @@ namespace {
 
 uint64_t region_size(uint32_t index)
 {
-    return index == bar0_region ? DIBBER_BAR0_SIZE : index == config_region ? ConfigSpace::size : 0;
+    return index == bar0_region     ? DIBBER_BAR0_SIZE
+           : index == bar2_region   ? aperture_bytes
+           : index == config_region ? ConfigSpace::size
+                                    : 0;
 }
 
 } // namespace
@@ -231,7 +234,8 @@ void Server::on_region_read(const Message& message)
         host_.config.read(unsigned(access.offset), data);
         return reply(message.header, bytes_of(access), data);
     }
-    unsigned endpoint = owner(access.offset);
+    uint64_t offset = bar_offset(access);
+    unsigned endpoint = owner(offset);
     auto answer = [this, header = message.header, access, endpoint,
                    client = std::weak_ptr(client_)](std::span<const uint8_t> data) {
         if (client.lock() != client_ || !client_)
@@ -240,8 +244,9 @@ void Server::on_region_read(const Message& message)
             clock_.end_read(card_, endpoint);
         reply(header, bytes_of(access), data);
     };
-    at_time_of(endpoint, access.count,
-               [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
+    at_time_of(endpoint, access.count, [this, offset, count = access.count, answer] {
+        host_.read_bar(offset, count, answer);
+    });
     if (clocked_)
         clock_.begin_read(card_, endpoint);
 }
@@ -253,9 +258,10 @@ void Server::on_region_write(const Message& message)
     if (access.region == config_region) {
         host_.config.write(unsigned(access.offset), data);
     } else {
-        at_time_of(owner(access.offset), access.count,
-                   [this, access, bytes = std::vector(data.begin(), data.end())] {
-                       host_.write_bar(access.offset, bytes);
+        uint64_t offset = bar_offset(access);
+        at_time_of(owner(offset), access.count,
+                   [this, offset, bytes = std::vector(data.begin(), data.end())] {
+                       host_.write_bar(offset, bytes);
                    });
     }
     reply(message.header, bytes_of(access));

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "../host/root_complex.h"
 #include "connection.h"
 
 namespace dibber::vfio {
@@ -57,6 +58,12 @@ inline std::string hex(uint64_t value)
 
 /* Bytes of a region; 0: the client has none of that number. */
 using RegionSize = uint64_t (*)(uint32_t index);
+
+/* The offset of an access as RootComplex counts. */
+inline uint64_t bar_offset(const RegionAccess& access)
+{
+    return access.offset + (access.region == bar2_region ? RootComplex::aperture_offset : 0);
+}
 
 /* The answer to GET_REGION_INFO. Throws Refusal, like the functions below. */
 inline RegionInfo region_info(const Message& message, RegionSize size)

@@ -16,7 +16,10 @@ namespace {
 /* After all participants of the clock when times are equal. */
 constexpr unsigned last_of_all = DIBBER_ENDPOINTS + 1;
 
-uint64_t region_size(uint32_t index) { return index == bar0_region ? DIBBER_BAR0_SIZE : 0; }
+uint64_t region_size(uint32_t index)
+{
+    return index == bar0_region ? DIBBER_BAR0_SIZE : index == bar2_region ? aperture_bytes : 0;
+}
 
 } // namespace
 
@@ -128,7 +131,7 @@ void Observers::dispatch(const std::shared_ptr<Client>& client, const Message& m
         write(message);
         return reply(std::span(message.payload).first(sizeof(RegionAccess)));
     }
-    throw Refusal{ENOTSUP, "an observer has BAR 0 and the state of the clock, nothing else"};
+    throw Refusal{ENOTSUP, "an observer has the BARs and the state of the clock, nothing else"};
 }
 
 void Observers::read(const std::shared_ptr<Client>& client, const Message& message)
@@ -144,7 +147,7 @@ void Observers::read(const std::shared_ptr<Client>& client, const Message& messa
     };
     reads_++;
     schedule(access.count,
-             [this, access, answer] { host_.read_bar(access.offset, access.count, answer); });
+             [this, access, answer] { host_.read_bar(bar_offset(access), access.count, answer); });
 }
 
 void Observers::write(const Message& message)
@@ -152,7 +155,7 @@ void Observers::write(const Message& message)
     RegionAccess access = write_access(message, region_size);
     std::vector<uint8_t> bytes(message.payload.begin() + sizeof(access), message.payload.end());
     schedule(access.count,
-             [this, offset = access.offset, bytes] { host_.write_bar(offset, bytes); });
+             [this, offset = bar_offset(access), bytes] { host_.write_bar(offset, bytes); });
 }
 
 } // namespace dibber::vfio

@@ -64,7 +64,7 @@ struct RegionInfo {
     uint64_t size, offset;
 };
 constexpr uint32_t region_readable = 1, region_writable = 2;
-constexpr uint32_t bar0_region = 0, config_region = 7, regions = 9;
+constexpr uint32_t bar0_region = 0, bar2_region = 2, config_region = 7, regions = 9;
 
 struct IrqInfo {
     uint32_t argsz, flags, index, count;

@@ -138,6 +138,8 @@ def sim_start(arguments):
         for word in (f"--{name}", value)
     ]
     options += ["--script", arguments.script] if arguments.script else []
+    options += ["--timeline", arguments.timeline] if arguments.timeline else []
+    options += ["--pcap", arguments.pcap] if arguments.pcap else []
     options += ["--jtag"] if arguments.jtag else []
     pid = simulator.start(
         profile.load(arguments.profile),

@@ -1,32 +1,43 @@
-"""`dibber run` and `dibber mpirun`: programs on libfabric, on two simulated cards."""
+"""`dibber run` and `dibber mpirun`: programs on libfabric, on simulated cards."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
+from pathlib import Path
 
-from dibber_cli import numbers, paths, profile
-from dibber_cli.errors import CommandError
-from dibber_cli.simulator import Pair
+import libdibber
+
+from dibber_cli import numbers, paths, profile, topology
+from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.link.side import Ends
+from dibber_cli.simulator import Network
 
 PROVIDER = paths.BUILD / "ofi" / "libdibber-fi.so"
 WTIME = paths.BUILD / "ofi" / "libdibber-wtime.so"
-CARDS = 2  # of a simulator; each serves one process
+PMPI = paths.BUILD / "ofi" / "libdibber-pmpi.so"
+MOST_RANKS = topology.SHAPES["star"][2][1]  # a card serves one process
+ROUTES = "routes"  # file in the simulator's folder
+ATTEMPTS = 2  # scouts to a place that does not answer
 
 
 def environment(uris):
-    """This process's environment with the provider on these cards, in their order.
+    """This process's environment with the provider on these cards, in their order. A file of routes
+    beside a simulated card's socket is named, too.
 
     Open MPI's settings are there too: its messages by the MTL for libfabric, no other network.
     Raises CommandError when the provider is not built.
     """
     if not PROVIDER.exists():
         raise CommandError(f"{PROVIDER} is not built", "run 'make ofi'")
+    routes = Path(uris[0].removeprefix("sim:")).with_name(ROUTES) if uris else None
     return {
         **os.environ,
+        **({"FI_DIBBER_ROUTES": str(routes)} if routes and routes.exists() else {}),
         "FI_PROVIDER_PATH": str(PROVIDER.parent),
         "FI_PROVIDER": "dibber",
         "FI_DIBBER_CARD": ",".join(uris),
@@ -38,16 +49,64 @@ def environment(uris):
     }
 
 
-def cards(chosen, seed):
-    """Two cards whose clock waits for no program, because programs meet before they open a card.
-    The control program lies in each card from the start.
+def shape_for(ranks, word=None):
+    """The name of the topology for so many ranks, each with a card: `word` if it is given, else a
+    pair or a star. Raises UsageError when `word` has fewer cards.
     """
-    return Pair(
+    if word is None:
+        return "pair" if ranks <= 2 else f"star:{ranks}"
+    _, cards = topology.text_of(word)
+    if cards < ranks:
+        raise UsageError(
+            f"{ranks} ranks: topology {word} has {cards} card{'s' * (cards != 1)}, and a card "
+            "serves one process"
+        )
+    return word
+
+
+def find_routes(uris):
+    """Let each card find the others; returns the text of the provider's file of routes. Raises
+    CommandError when a card does not find all others.
+    """
+
+    def step(side):
+        network = side.card.map(ATTEMPTS)
+        return [libdibber.routes_to(network, node) for node in range(len(uris))]
+
+    with Ends(uris) as ends:
+        found = ends.both(step)
+    lines = []
+    for own, ways in enumerate(found):
+        missing = [str(node) for node in range(len(uris)) if node != own and not ways[node]]
+        if missing:
+            raise CommandError(f"card {own} has no way to card {', '.join(missing)}")
+        lines += [
+            f"{own} {node} {place} {route:x}\n"
+            for node in range(len(uris))
+            for place, route in enumerate(ways[node])
+        ]
+    return "".join(lines)
+
+
+@contextlib.contextmanager
+def cards(chosen, shape, seed, events=()):
+    """The simulated cards of a topology, with routes between all of them. `events` are those of
+    `dibber sim start --at`.
+
+    Their clock waits for no program, because programs meet before they open a card. The control
+    program lies in each card from the start.
+    """
+    with Network(
         profile.load(chosen),
+        shape,
         participants=0,
         seed=seed,
-        options=["--preload", str(paths.FIRMWARE)],
-    )
+        options=["--preload", str(paths.FIRMWARE), *(f"--at={event}" for event in events)],
+    ) as network:
+        # Cards at the two ends of a cable need no routes.
+        if shape != "pair":
+            (network.directory / ROUTES).write_text(find_routes(network.uris), encoding="utf-8")
+        yield network
 
 
 def _run(command, uris, more=()):
@@ -72,13 +131,17 @@ def _run(command, uris, more=()):
 def run(arguments):
     if not arguments.program:
         raise CommandError("no program given", code=2)
-    with cards(arguments.profile, arguments.seed) as pair:
-        return _run(arguments.program, pair.uris)
+    shape = shape_for(1, arguments.topology)
+    with cards(arguments.profile, shape, arguments.seed, arguments.at) as network:
+        return _run(arguments.program, network.uris)
 
 
-def mpirun_command(ranks, program):
-    """Open MPI's launcher with its words. The ranks of a simulator may be more than the cores."""
-    return ["mpirun", "-n", str(ranks), "--oversubscribe", "-x", f"LD_PRELOAD={WTIME}", *program]
+def mpirun_command(ranks, program, libraries=()):
+    """Open MPI's launcher with its words. The ranks of a simulator may be more than the cores.
+    `libraries` are loaded ahead of MPI.
+    """
+    preload = ":".join(str(library) for library in (WTIME, *libraries))
+    return ["mpirun", "-n", str(ranks), "--oversubscribe", "-x", f"LD_PRELOAD={preload}", *program]
 
 
 def mpirun_environment():
@@ -93,15 +156,13 @@ def mpirun(arguments):
         raise CommandError("there is no mpirun", "install openmpi-bin")
     if not arguments.program:
         raise CommandError("no program given", code=2)
-    if arguments.ranks > CARDS:
-        raise CommandError(
-            f"{arguments.ranks} ranks: the simulator has {CARDS} cards, and a card serves one "
-            "process",
-            code=2,
-        )
-    with cards(arguments.profile, arguments.seed) as pair:
-        command = mpirun_command(arguments.ranks, arguments.program)
-        return _run(command, pair.uris, mpirun_environment())
+    if arguments.strided and not PMPI.exists():
+        raise CommandError(f"{PMPI} is not built", "install libopenmpi-dev, run 'make ofi'")
+    shape = shape_for(arguments.ranks, arguments.topology)
+    with cards(arguments.profile, shape, arguments.seed, arguments.at) as network:
+        libraries = [PMPI] if arguments.strided else []
+        command = mpirun_command(arguments.ranks, arguments.program, libraries)
+        return _run(command, network.uris, mpirun_environment())
 
 
 def add_to(sub, command, add_profile):
@@ -109,33 +170,55 @@ def add_to(sub, command, add_profile):
         sub,
         "run",
         run,
-        "Run a program on libfabric with two simulated cards. Each of its processes that opens a "
-        "card takes the next one. Ends with the program's exit code.",
-        ["dibber run fi_info -p dibber"],
+        "Run a program on libfabric with simulated cards. Each of its processes that opens a card "
+        "takes the next one. Ends with the program's exit code.",
+        ["dibber run fi_info -p dibber", "dibber run --topology star:4 ./program"],
         as_json=False,
     )
     add_profile(p)
-    _add_program(p)
+    _add_rest(p)
     p = command(
         sub,
         "mpirun",
         mpirun,
-        "Run an MPI program with Open MPI on two simulated cards, a card for each rank. MPI_Wtime "
+        "Run an MPI program with Open MPI on simulated cards, a card for each rank. MPI_Wtime "
         "gives simulated time. Ends with mpirun's exit code.",
-        ["dibber mpirun -n 2 ./program", "dibber mpirun -n 2 --profile gen2x1 python3 program.py"],
+        [
+            "dibber mpirun -n 2 ./program",
+            "dibber mpirun -n 4 --topology torus:2x2 python3 program.py",
+        ],
         as_json=False,
     )
     p.add_argument(
         "--ranks",
         "-n",
-        type=numbers.whole(1, 1024),
-        default=CARDS,
+        type=numbers.whole(1, MOST_RANKS),
+        default=2,
         metavar="N",
-        help=f"ranks (default {CARDS}, which is the most)",
+        help=f"ranks, at most {MOST_RANKS} (default 2)",
+    )
+    p.add_argument(
+        "--strided",
+        action="store_true",
+        help="let MPI_Put, MPI_Get and MPI_Rput with derived types be strided commands of the card "
+        "(libdibber-pmpi.so)",
     )
     add_profile(p)
-    _add_program(p)
+    _add_rest(p)
 
 
-def _add_program(p):
+def _add_rest(p):
+    p.add_argument(
+        "--topology",
+        metavar="NAME|FILE",
+        help="of the cards (default: a pair, for more ranks a star; see 'dibber sim start')",
+    )
+    p.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="'TIME ACTION NAME [RATE]'",
+        help="at a simulated time in microseconds: pull, plug or errors of a cable; off, on or "
+        "power of a card or switch; may be given again",
+    )
     p.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER, help="with its words")

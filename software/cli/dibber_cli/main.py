@@ -34,13 +34,18 @@ from dibber_cli import (
 from dibber_cli import (
     map as network,
 )
+from dibber_cli import (
+    switch as switches,
+)
 from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
 from dibber_cli.intermixed import Parser
 from dibber_cli.link.commands import add_to as add_link
+from dibber_cli.ring.commands import add_to as add_ring
 from dibber_cli.selftest.commands import add_to as add_selftest
+from dibber_cli.timeline.commands import add_to as add_timeline
 
 CODES = (
     "Ends with 0 if all is well, 1 if it failed or found a fault, 2 if the command line is wrong, "
@@ -130,6 +135,7 @@ def parser():
     add_flash(sub, command)
     add_selftest(sub, command, add_profile)
     network.add_to(sub, command, add_profile)
+    switches.add_to(sub, group, command, add_profile)
 
     fw = group(sub, "fw", "Control programs.")
     p = command(
@@ -209,6 +215,17 @@ def parser():
         "--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="change the profile"
     )
     p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what the cards do in simulated time, as Chrome trace events (see "
+        "'dibber timeline'; https://ui.perfetto.dev)",
+    )
+    p.add_argument(
+        "--pcap",
+        metavar="FILE",
+        help="write the frames that cables carry, for Wireshark; only if the link is Ethernet",
+    )
+    p.add_argument(
         "--jtag",
         action="store_true",
         help="listen for OpenOCD beside the cards' sockets (see 'dibber fw debug')",
@@ -228,7 +245,9 @@ def parser():
 
     fabric.add_to(sub, command, add_profile)
     add_link(sub, command, add_profile)
+    add_ring(sub, group, command)
     add_bench(sub, group, command, add_profile)
+    add_timeline(sub, command)
     completion.add_to(sub, command, parser)
     return top
 

@@ -4,13 +4,14 @@
 
 import contextlib
 import json
+from pathlib import Path
 
 import libdibber
 from dibber.interface.description import MCP_STATE, C
 from libdibber.binding import PEERS
 
-from dibber_cli import numbers, output, profile
-from dibber_cli.errors import UsageError
+from dibber_cli import drawing, numbers, output, profile
+from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Network, without_folders
@@ -27,14 +28,11 @@ def turns_of(route):
     ]
 
 
-def peer_of(peer):
-    """The other end of a cable, as text."""
-    kind = PEERS[peer.kind]
-    return {
-        "none": "nobody",
-        "host": f"node {peer.number}",
-        "switch": f"switch {peer.number} port {peer.port}",
-    }[kind]
+def peer_text(peer):
+    """The other end of a cable of a plain map, as text."""
+    if peer["kind"] == "switch":
+        return f"switch {peer['number']} port {peer['port']}"
+    return {"none": "nobody", "host": f"node {peer['number']}"}[peer["kind"]]
 
 
 def plain(network):
@@ -56,6 +54,8 @@ def plain(network):
             {
                 "ports": sw.ports,
                 "level": sw.level,
+                "tells": bool(sw.tells),
+                "first": sw.first,
                 "peers": [described(peer) for peer in sw.peer[: sw.ports]],
             }
             for sw in network.sw[: network.switches]
@@ -64,9 +64,15 @@ def plain(network):
 
 
 def survey(card, attempts, enter):
-    """The map of a card's network as plain data. `enter`: give the control program the routes."""
+    """The map of a card's network as plain data. `enter`: give the control program the routes.
+
+    Raises CommandError if the routes of all hosts of the map could deadlock as a whole.
+    """
     network = card.map(attempts)
     found = plain(network)
+    if circle := libdibber.circle_of(network):
+        outputs = ", ".join(f"switch {switch} port {port}" for switch, port in circle)
+        raise CommandError(f"the routes of this map can deadlock, none is entered: {outputs}")
     if enter:
         for node in found["hosts"]:
             ways = libdibber.routes_to(network, node)
@@ -157,6 +163,7 @@ def show(uri, found):
                 for n, sw in enumerate(found["switches"])
             ],
         )
+        print("\n".join(["", *drawing.lines(found), ""]))
     if found["routes"]:
         way = lambda turns: "direct" if turns == [] else " ".join(f"{turn:+d}" for turn in turns)
         output.table(
@@ -210,6 +217,11 @@ def _found(arguments):
 def network_map(arguments):
     with _found(arguments) as cards:
         results = [{"uri": without_folders(uri), **found} for uri, found in cards]
+    for file, draw in ((arguments.dot, drawing.dot), (arguments.svg, drawing.svg)):
+        if file:
+            if "link" in results[0]:
+                raise UsageError("--look with a URI makes no map that could be drawn")
+            Path(file).write_text(draw(results[0]), encoding="utf-8")
     if arguments.json:
         print(json.dumps(results, indent=2))
     else:
@@ -261,6 +273,14 @@ def add_to(sub, command, add_profile):
         action="store_true",
         help="change nothing: show the routes that a card's control program knows, while another "
         "program drives it; without URI, map a simulated pair and enter nothing",
+    )
+    p.add_argument(
+        "--dot", metavar="FILE", help="write the first card's map as a graph for Graphviz"
+    )
+    p.add_argument(
+        "--svg",
+        metavar="FILE",
+        help="draw it, with Graphviz's program dot, which must be installed",
     )
     p.add_argument(
         "--attempts",

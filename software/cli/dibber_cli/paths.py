@@ -27,9 +27,10 @@ def elf(sram_bytes: int = SIMULATED_SRAM) -> Path:
 
 
 def simulator(profile: Any) -> Path:
-    """The simulator for a profile: hw/sim/build.py makes one for each data width and clock."""
+    """The simulator for a profile: hw/sim/build.py makes one for each data width, clock and MTU."""
     clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz / 1e6:g}"
-    return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}"
+    ethernet = f"-mtu{profile.mtu}" if profile.mtu else ""
+    return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}{ethernet}"
 
 
 # The run folder -----------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ class Profile:
     completion_split    : "boundary", "maximum" or "random"
     line                : bytes of a line of host memory
     posted_up_ns, posted_down_ns : idle delay of a write by the card, and by the CPU
-    link_rate           : on the wire, 10 bits per symbol; bits per second
+    link_rate           : on the wire, 10 bits per symbol, or of frames; bits per second
+    mtu                 : bytes of payload of a frame, if the link is Ethernet; 0: it is serial
     cable_ns            : delay through both transceivers and the cable
     copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : constants of a CPU's copy
     (bench/cpu.py)
@@ -48,6 +49,7 @@ class Profile:
     posted_up_ns: float
     posted_down_ns: float
     link_rate: float
+    mtu: int
     cable_ns: float
     copy_element_ns: float
     copy_line_ns: float
@@ -61,8 +63,10 @@ class Profile:
 
     @property
     def link_bytes(self) -> float:
-        """The cable's bytes per second, after 8b/10b."""
-        return self.link_rate / 10
+        """The cable's bytes per second, after 8b/10b. Over Ethernet, a card's 32-bit words may be
+        slower than the cable.
+        """
+        return min(self.link_rate / 8, 4 * self.clock_hz) if self.mtu else self.link_rate / 10
 
 
 # Range of each number of a profile. `int` stands for whole numbers, POWER for powers of two among
@@ -114,6 +118,13 @@ RANGES = {
         for name in ("element", "line", "far_load", "far_store")
     },
 }
+# The same of numbers that a profile may leave out.
+OPTIONAL = {
+    "link.mtu": (72, 9216),
+    "link.frame_loss": (0, 1),
+    "link.frame_late": (0, 1),
+    "link.switch_queue_bytes": (9300, 1 << 24),
+}
 KINDS = {
     **{
         f"pcie.{name}": POWER
@@ -131,6 +142,8 @@ KINDS = {
         )
     },
     "card.data_width": POWER,
+    "link.mtu": int,
+    "link.switch_queue_bytes": int,
     "memory.line_bytes": POWER,
 }
 NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of results
@@ -155,9 +168,12 @@ def _check(raw: dict[str, Any]) -> None:
             continue
         if not isinstance(content, dict) or not any(key.startswith(f"{table}.") for key in known):
             raise ValueError(f"unknown key '{table}'")
-        for key in content:
-            if f"{table}.{key}" not in known:
-                raise ValueError(f"unknown key '{table}.{key}'")
+        for key, value in content.items():
+            path = f"{table}.{key}"
+            if path in OPTIONAL:
+                _check_number(path, value, *OPTIONAL[path], KINDS.get(path))
+            elif path not in known:
+                raise ValueError(f"unknown key '{path}'")
     for path in known:
         table, key = path.split(".")
         value = raw[table][key]
@@ -234,6 +250,7 @@ def load(name: str) -> Profile:
             posted_up_ns=pcie["posted_up_ns"],
             posted_down_ns=pcie["posted_down_ns"],
             link_rate=link["rate_gbps"] * 1e9,
+            mtu=link.get("mtu", 0),
             cable_ns=link["transmit_ns"]
             + link["length_m"] * link["delay_ns_per_m"]
             + link["receive_ns"],

@@ -44,11 +44,14 @@ class Header:
     errors     : {name without DIB_ERR_: meaning}
     structures : {name: definition}
     functions  : {name: Function}, in the header's order
+    name       : as programs include it
     """
 
-    def __init__(self, path):
+    def __init__(self, path, errors=None):
+        """errors : of the header that has them, for one without"""
         source = path.read_text()
-        self.errors = dict(re.findall(r"DIB_ERR_(\w+)\s*= -\d+,\s*/\* (.*?) \*/", source))
+        self.name = f"dibber/{path.name}"
+        self.errors = errors or dict(re.findall(r"DIB_ERR_(\w+)\s*= -\d+,\s*/\* (.*?) \*/", source))
         self.structures = {
             found[1]: found[0]
             for found in re.finditer(r"^struct (dib_\w+) \{\n.*?^\};", source, re.S | re.M)

@@ -1,6 +1,7 @@
-"""Manual pages from dibber.h: one of section 3 for each call, and dibber(7) about all of them.
+"""Manual pages from dibber.h and the headers beside it: one of section 3 for each call, and
+dibber(7) about all of them.
 
-    python pages.py HEADER VERSION DATE FOLDER
+    python pages.py HEADER [HEADER …] VERSION DATE FOLDER
 
 Writes FOLDER/man3/dib_*.3 and FOLDER/man7/dibber.7 in the macros of man(7).
 """
@@ -23,11 +24,55 @@ A simulated card; \\fIPATH\\fR is its socket. The simulator may keep the program
 A card in a PCIe slot behind an IOMMU, bound to the kernel's driver vfio-pci. \\fIADDRESS\\fR is the
 address that
 .BR lspci (8)
-prints, with its domain: 0000:01:00.0.
+prints, with its domain: 0000:01:00.0. One process has the card.
+.TP
+.BI /dev/dibber N
+A card of the Linux driver dibber.ko, see
+.BR dibber (4).
+Many processes share it, each with endpoints of its own.
 .TP
 .BI uart: PORT
-A card without PCIe; \\fIPORT\\fR is its serial port. See
+A card without PCIe; \\fIPORT\\fR is its serial port. After it may follow
+.RI ?baud= RATE
+and
+.RI ?timeout= MILLISECONDS ,
+with & between. Registered memory has a copy on the card, see
 .BR dib_open (3).
+.PP
+.BR "dibber list" ,
+see
+.BR dibber (1),
+shows the cards that can be reached, and which processes use them.
+"""
+
+CLOCK = """\
+On a simulated card, simulated time stands while a program computes outside the library, and goes on
+while all programs wait in it. So a run does not depend on the speed of the machine, and repeats to
+the cycle. The library charges the CPU time of a call by the simulator's table.
+.PP
+A participant of the clock is a card with its endpoints, or an endpoint with own_clock. It belongs
+to the thread that made its last call. A program that blocks on something else, such as a pipe, a
+lock or another process, leaves the clock before with
+.BR dib_clock_leave (3),
+and comes back with
+.BR dib_clock_enter (3),
+which returns when all that left are back. For a wait of unknown length it makes a pause instead,
+.BR dib_clock_pause (3),
+for which nobody waits. A program that forgets this stops the time of all programs; after 10 seconds
+the library says so on stderr, and names the participant.
+.PP
+.BR dib_clock_now (3)
+tells the time. On all other cards it tells the system's monotonic time, and the other calls do
+nothing. A run with a client that knows no clock, such as a virtual machine, does not repeat; then
+.I free
+of struct dib_clock is 1.
+"""
+
+ENVIRONMENT = """\
+.TP
+.B DIBBER_CLOCK_NOTICE
+Seconds without an answer of the simulator after which the library says why time stands (10). 0
+turns this off.
 """
 
 
@@ -51,10 +96,13 @@ def code(text):
 
 
 class Pages:
-    """The pages of a Header; `version` and `date` stand in their titles."""
+    """The pages of a Header; `version` and `date` stand in their titles.
 
-    def __init__(self, header, version, date):
-        self.header, self.version, self.date = header, version, date
+    others : further Headers, whose calls dibber(7) lists too
+    """
+
+    def __init__(self, header, version, date, others=()):
+        self.header, self.version, self.date, self.others = header, version, date, others
 
     def _title(self, name, section):
         release = f"libdibber {self.version}"
@@ -82,7 +130,7 @@ class Pages:
         page = [
             self._title(function.name, 3),
             f".SH NAME\n{function.name} \\- {plain(function.purpose)}\n",
-            ".SH SYNOPSIS\n.B #include <dibber/dibber.h>\n.PP\n",
+            f".SH SYNOPSIS\n.B #include <{self.header.name}>\n.PP\n",
             code(function.prototype),
         ]
         for name in dict.fromkeys(used):
@@ -127,15 +175,21 @@ class Pages:
         for heading, texts in self.header.overview:
             if heading:
                 page += [f".SS {heading}\n", *self._paragraphs(texts)]
+            if heading == "Threads":
+                page.append(f".SS The clock of a simulator\n{CLOCK}")
         page.append(".SH FUNCTIONS\n")
         section = None
-        for function in self.header.functions.values():
+        for function in (f for h in (self.header, *self.others) for f in h.functions.values()):
             if function.section != section:
                 section = function.section
                 page.append(f".SS {section}\n")
             page.append(f".TP\n.BR {function.name} (3)\n{plain(function.purpose)}\n")
         page.append(".SH ERRORS\n")
         page += [self._error(error, "") for error in self.header.errors]
+        page += [
+            f".SH ENVIRONMENT\n{ENVIRONMENT}",
+            ".SH SEE ALSO\n.BR dibber (1),\n.BR dibber (4),\n.BR pkg\\-config (1)\n",
+        ]
         return "".join(page)
 
     def write(self, folder):
@@ -143,9 +197,17 @@ class Pages:
             (folder / section).mkdir(parents=True, exist_ok=True)
         for function in self.header.functions.values():
             (folder / "man3" / f"{function.name}.3").write_text(self.call(function))
-        (folder / "man7" / "dibber.7").write_text(self.overview())
+
+
+def write(paths, version, date, folder):
+    """The pages of all headers; the first one is dibber.h."""
+    first = Header(paths[0])
+    others = [Header(path, first.errors) for path in paths[1:]]
+    for header in (first, *others):
+        Pages(header, version, date).write(folder)
+    (folder / "man7" / "dibber.7").write_text(Pages(first, version, date, others).overview())
 
 
 if __name__ == "__main__":
-    path, version, date, folder = sys.argv[1:]
-    Pages(Header(pathlib.Path(path)), version, date).write(pathlib.Path(folder))
+    *paths, version, date, folder = sys.argv[1:]
+    write([pathlib.Path(path) for path in paths], version, date, pathlib.Path(folder))

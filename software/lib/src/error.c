@@ -70,6 +70,8 @@ const char *dib_strerror(int error)
 		return "the control program was halted or loaded anew";
 	case DIB_ERR_FORKED:
 		return "another process opened it";
+	case DIB_ERR_DENIED:
+		return "the other side does not accept the token";
 	case DIB_ERR_FLASH:
 		return "the flash did not do what it was told";
 	}

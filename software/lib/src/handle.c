@@ -179,10 +179,9 @@ int dib_handle_refuse(const void *pointer, enum dib_kind kind)
 {
 	const struct dib_handle *handle = pointer;
 	static const char *const names[] = {
-		[DIB_KIND_CARD] = "card",
-		[DIB_KIND_ENDPOINT] = "endpoint",
-		[DIB_KIND_REGION] = "region",
-		[DIB_KIND_MAILBOX] = "mailbox",
+		[DIB_KIND_CARD] = "card",	  [DIB_KIND_ENDPOINT] = "endpoint",
+		[DIB_KIND_REGION] = "region",	  [DIB_KIND_MAILBOX] = "mailbox",
+		[DIB_KIND_EXCHANGE] = "exchange",
 	};
 
 	if (!handle)

@@ -23,7 +23,13 @@
 
 struct dib_chunk;
 
-enum dib_kind { DIB_KIND_CARD = 1, DIB_KIND_ENDPOINT, DIB_KIND_REGION, DIB_KIND_MAILBOX };
+enum dib_kind {
+	DIB_KIND_CARD = 1,
+	DIB_KIND_ENDPOINT,
+	DIB_KIND_REGION,
+	DIB_KIND_MAILBOX,
+	DIB_KIND_EXCHANGE
+};
 
 /* 0 is the value in wiped memory. */
 enum dib_life {

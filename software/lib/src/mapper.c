@@ -1,11 +1,14 @@
 /*
- * Finds hosts and switches with scouts alone, after Mainwaring, Chun, Schleimer and Wilkerson,
+ * Finds hosts and switches with scouts. A switch that answers says who it is and at which of its
+ * ports the scout came in. So three scouts identify it. Switches that do not answer are found with
+ * scouts alone, after Mainwaring, Chun, Schleimer and Wilkerson,
  * "System Area Network Mapping", SPAA 1997.
  *
  * A way is a list of turns. Its reverse has the same turns negated, the last one first. A scout
  * that goes out by a way, turns round, and takes the reverse comes home if there is a switch at
  * the end of the way. If it goes out by one way and comes home by the reverse of another way,
- * both ways lead to the same switch, because the wire into each port comes from one place.
+ * both ways lead to the same switch, because the wire into each port comes from one place. Such a
+ * scout passes the switches twice. So it comes half as far as one that a switch answers.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -15,6 +18,11 @@
 #include "mapper.h"
 
 #define TURNS 16u /* that a hop can distinguish */
+
+/* A switch answers one scout at a time and drops others, and all hosts may map at once. So a
+ * question to what is there for certain is asked more often, and the first one of all, too. */
+#define ATTEMPTS_CERTAIN 32u
+#define ATTEMPTS_FIRST	 8u
 
 /* The way is longer than a scout can take, so it is not tried. */
 struct way {
@@ -27,7 +35,15 @@ struct mapping {
 	void *context;
 	unsigned int attempts;
 	struct dib_network *network;
-	struct way way[DIB_NETWORK_SWITCHES]; /* the way to each switch, into its port 0 */
+	struct way way[DIB_NETWORK_SWITCHES];	 /* the way to each switch, into its port 0 */
+	uint32_t identity[DIB_NETWORK_SWITCHES]; /* of switches that tell */
+};
+
+/* What a switch says of itself. */
+struct told {
+	uint32_t identity;
+	uint8_t ports;
+	uint8_t at; /* the port of arrival, by its own count */
 };
 
 static struct way onwards(const struct way *way, uint32_t turn)
@@ -56,30 +72,65 @@ static uint32_t route_of(const struct way *way)
 	return route;
 }
 
-static int ask(struct mapping *mapping, const struct way *way, const struct way *back,
-	       unsigned int *node)
+static int ask_often(struct mapping *mapping, const struct way *way, const struct way *back,
+		     uint32_t question, unsigned int attempts, struct dib_heard_from *from)
 {
 	int heard = DIB_HEARD_NOBODY;
+
+	if (attempts < mapping->attempts)
+		attempts = mapping->attempts;
 
 	if (way->hops > DIBBER_ROUTE_HOPS || back->hops > DIBBER_ROUTE_HOPS) {
 		mapping->network->truncated = 1;
 		return DIB_HEARD_NOBODY;
 	}
-	for (unsigned int i = 0; i < mapping->attempts && heard == DIB_HEARD_NOBODY; i++) {
-		heard = mapping->ask(mapping->context, route_of(way), route_of(back), node);
+	for (unsigned int i = 0; i < attempts && heard == DIB_HEARD_NOBODY; i++) {
+		heard = mapping->ask(mapping->context, route_of(way), route_of(back), question,
+				     from);
 		mapping->network->scouts++;
 	}
 	return heard;
+}
+
+static int ask(struct mapping *mapping, const struct way *way, const struct way *back,
+	       uint32_t question, struct dib_heard_from *from)
+{
+	return ask_often(mapping, way, back, question, 1, from);
 }
 
 /* Whether a scout by this way comes round: 1, 0 or an error. */
 static int returns(struct mapping *mapping, const struct way *way)
 {
 	static const struct way nowhere;
-	unsigned int node;
-	int heard = ask(mapping, way, &nowhere, &node);
+	struct dib_heard_from from;
+	int heard = ask(mapping, way, &nowhere, DIB_ASK(MAGIC), &from);
 
 	return heard < 0 ? heard : heard == DIB_HEARD_SELF;
+}
+
+/* Ask the switch at the end of a way what it is. Returns 1, 0 if it does not say all, or an
+ * error. */
+static int be_told(struct mapping *mapping, const struct way *way, struct told *told)
+{
+	static const uint32_t questions[] = { DIB_ASK(IDENTITY), DIB_ASK(GEOMETRY),
+					      DIB_ASK(ASKED_AT) };
+	static const struct way nowhere;
+	struct way back = home(&nowhere, way);
+	uint32_t words[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct dib_heard_from from;
+		int heard = ask_often(mapping, way, &back, questions[i], ATTEMPTS_CERTAIN, &from);
+
+		if (heard != DIB_HEARD_SWITCH)
+			return heard < 0 ? heard : 0;
+		words[i] = from.word;
+	}
+	*told = (struct told){ .identity = words[0],
+			       .ports = (uint8_t)(words[1] & 0xff),
+			       .at = (uint8_t)words[2] };
+	return (told->ports == 4 || told->ports == 8 || told->ports == 16) &&
+	       words[2] < told->ports;
 }
 
 /* Enter a new switch at the end of a way. Returns its index, or an error. */
@@ -106,14 +157,71 @@ static int add_switch(struct mapping *mapping, const struct way *way)
 	return (int)network->switches++;
 }
 
-/* Find the free port of a known switch at which this way ends. Returns 1 and `peer`, 0 if there is
- * none, or an error. */
+/* Whether a port of a switch that tells may have a neighbour: 0 if its link is not UP, 1 otherwise,
+ * or an error. So no scout waits in vain for the answer of nobody. */
+static int is_up(struct mapping *mapping, uint32_t n, uint32_t port)
+{
+	const struct dib_switch *sw = &mapping->network->sw[n];
+	static const struct way nowhere;
+	struct way back = home(&nowhere, &mapping->way[n]);
+	struct dib_heard_from from;
+	int heard;
+
+	if (!sw->tells)
+		return 1;
+	heard = ask_often(mapping, &mapping->way[n], &back,
+			  DIB_ASK(PORT_STATUS) + (sw->first + port) % sw->ports, ATTEMPTS_CERTAIN,
+			  &from);
+	if (heard != DIB_HEARD_SWITCH)
+		return heard < 0 ? heard : 1;
+	return (from.word >> DIBBER_SWITCH_PORT_STATUS_STATE_SHIFT &
+		DIBBER_SWITCH_PORT_STATUS_STATE_MASK) == DIBBER_LINK_STATE_UP;
+}
+
+static int add_told(struct mapping *mapping, const struct way *way, const struct told *told)
+{
+	struct dib_network *network = mapping->network;
+	struct dib_switch *added = &network->sw[network->switches];
+
+	added->ports = told->ports;
+	added->tells = 1;
+	added->first = told->at;
+	mapping->identity[network->switches] = told->identity;
+	mapping->way[network->switches] = *way;
+	return (int)network->switches++;
+}
+
+/* The port of a known switch, which has told the same. Returns whether there is one. */
+static bool find_told(const struct mapping *mapping, const struct told *told,
+		      struct dib_neighbour *peer)
+{
+	const struct dib_network *network = mapping->network;
+
+	for (uint32_t n = 0; n < network->switches; n++) {
+		const struct dib_switch *sw = &network->sw[n];
+
+		if (!sw->tells || mapping->identity[n] != told->identity ||
+		    sw->ports != told->ports)
+			continue;
+		*peer = (struct dib_neighbour){
+			.kind = DIB_PEER_SWITCH,
+			.port = (uint8_t)((told->at + sw->ports - sw->first) % sw->ports),
+			.number = (uint16_t)n,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* Find the free port of a known switch that does not tell, at which this way ends. Returns 1 and
+ * `peer`, 0 if there is none, or an error. */
 static int find(struct mapping *mapping, const struct way *way, struct dib_neighbour *peer)
 {
 	struct dib_network *network = mapping->network;
 
 	for (uint32_t n = 0; n < network->switches; n++) {
-		for (uint32_t port = 0; port < network->sw[n].ports; port++) {
+		for (uint32_t port = 0; port < network->sw[n].ports && !network->sw[n].tells;
+		     port++) {
 			struct way round;
 			int rc;
 
@@ -152,25 +260,37 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 	struct way there = onwards(&mapping->way[n], port);
 	struct way back = home(&nowhere, &there), round;
 	struct dib_neighbour peer;
-	unsigned int node = 0;
+	struct dib_heard_from from = { 0 };
+	struct told told;
+	bool tells;
 	int rc;
 
-	rc = ask(mapping, &there, &back, &node);
+	rc = is_up(mapping, n, port);
+	if (rc <= 0)
+		return rc;
+	rc = ask_often(mapping, &there, &back, DIB_ASK(MAGIC),
+		       network->sw[n].tells ? ATTEMPTS_CERTAIN : 1, &from);
 	if (rc < 0)
 		return rc;
 	if (rc == DIB_HEARD_HOST) {
-		add_host(network, node, here);
+		add_host(network, from.node, here);
 		return 0;
 	}
-	round = onwards(&there, 0);
-	round = home(&round, &there);
-	rc = returns(mapping, &round);
+	tells = rc == DIB_HEARD_SWITCH;
+	if (tells) {
+		rc = be_told(mapping, &there, &told);
+		network->truncated |= rc == 0;
+	} else {
+		round = onwards(&there, 0);
+		round = home(&round, &there);
+		rc = returns(mapping, &round);
+	}
 	if (rc <= 0)
 		return rc;
 
 	/* This port is not free any more, although its neighbour is not known yet. */
 	here->kind = DIB_PEER_SWITCH;
-	rc = find(mapping, &there, &peer);
+	rc = tells ? find_told(mapping, &told, &peer) : find(mapping, &there, &peer);
 	if (rc < 0)
 		return rc;
 	if (!rc) {
@@ -179,7 +299,7 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 			here->kind = DIB_PEER_NONE;
 			return 0;
 		}
-		rc = add_switch(mapping, &there);
+		rc = tells ? add_told(mapping, &there, &told) : add_switch(mapping, &there);
 		if (rc < 0)
 			return rc;
 		peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .number = (uint16_t)rc };
@@ -223,6 +343,8 @@ static void number(struct dib_network *network)
 		struct dib_switch *new = &network->sw[n];
 
 		new->ports = old->ports;
+		new->tells = old->tells;
+		new->first = old->tells ? (uint8_t)((old->first + first[n]) % old->ports) : 0;
 		for (uint32_t port = 0; port < new->ports; port++) {
 			const struct dib_neighbour *peer =
 				&old->peer[(port + first[n]) % old->ports];
@@ -261,26 +383,34 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 		.ask = asks, .context = context, .attempts = attempts, .network = network
 	};
 	struct way way = { 0 };
-	unsigned int node = 0;
+	struct dib_heard_from from = { 0 };
+	struct told told;
+	bool tells;
 	int rc;
 
 	memset(network, 0, sizeof(*network));
 	network->own = (uint16_t)own;
 	network->hosts = 1u << own;
-	rc = ask(&mapping, &way, &way, &node);
+	rc = ask_often(&mapping, &way, &way, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
 	if (rc < 0)
 		return rc;
 	if (rc == DIB_HEARD_HOST) {
-		add_host(network, node, &network->uplink);
+		add_host(network, from.node, &network->uplink);
 		return 0;
 	}
-	way = onwards(&way, 0);
-	rc = returns(&mapping, &way);
+	tells = rc == DIB_HEARD_SWITCH;
+	if (tells) {
+		rc = be_told(&mapping, &way, &told);
+		network->truncated = rc == 0;
+	} else {
+		way = onwards(&way, 0);
+		rc = returns(&mapping, &way);
+	}
 	if (rc <= 0)
 		return rc;
 
 	way.hops = 0;
-	rc = add_switch(&mapping, &way);
+	rc = tells ? add_told(&mapping, &way, &told) : add_switch(&mapping, &way);
 	if (rc < 0)
 		return rc;
 	network->uplink.kind = DIB_PEER_SWITCH;

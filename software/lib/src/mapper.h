@@ -14,11 +14,21 @@ enum dib_heard {
 	DIB_HEARD_NOBODY, /* no answer in time */
 	DIB_HEARD_HOST,	  /* `node` answered */
 	DIB_HEARD_SELF,	  /* the scout came back to this card */
+	DIB_HEARD_SWITCH, /* a switch answered with `word` of its register bank */
 };
 
-/* Sends a scout by `route`, to be answered by `back`. Returns an enum dib_heard, or a negative
- * error, which ends the mapping. */
-typedef int (*dib_ask)(void *context, uint32_t route, uint32_t back, unsigned int *node);
+struct dib_heard_from {
+	unsigned int node;
+	uint32_t word;
+};
+
+/* Sends a scout by `route`, to be answered by `back`. `question` is for a switch at the end of the
+ * route. Returns an enum dib_heard, or a negative error, which ends the mapping. */
+typedef int (*dib_ask)(void *context, uint32_t route, uint32_t back, uint32_t question,
+		       struct dib_heard_from *from);
+
+/* A question for a word of a switch. */
+#define DIB_ASK(name) (DIBBER_SWITCH_##name / 4)
 
 /* Map what can be reached. A scout without an answer is repeated up to `attempts` times. Returns 0,
  * or the error of `ask`. */

@@ -23,13 +23,14 @@ static bool is_possible(uint32_t route)
 
 /* Send a scout. Returns an enum dib_heard, or an error. */
 static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout,
-		 unsigned int *node)
+		 uint32_t question, struct dib_heard_from *from)
 {
 	struct dibber_route_command command = {
 		.opcode = DIBBER_OPCODE_SCOUT,
 		.timeout = timeout,
 		.route = route,
 		.back = back,
+		.question = question,
 	};
 	struct dibber_queue_entry entry;
 	int rc = dib_admin_run(card, DIB_CARD, &command, "sending a scout", &entry);
@@ -44,13 +45,24 @@ static int scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t 
 	if (entry.node >= card->fixed.nodes)
 		return dib_fail(DIB_ERR_PROTOCOL, "a scout was answered by node %u of %u",
 				entry.node, card->fixed.nodes);
-	*node = entry.node;
-	return entry.key ? DIB_HEARD_SELF : DIB_HEARD_HOST;
+	from->node = entry.node;
+	from->word = entry.length;
+	switch (entry.key) {
+	case 0:
+		return DIB_HEARD_HOST;
+	case 1:
+		return DIB_HEARD_SELF;
+	case 2:
+		return DIB_HEARD_SWITCH;
+	default:
+		return dib_fail(DIB_ERR_PROTOCOL, "a scout ended in an unknown way, %u", entry.key);
+	}
 }
 
 int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t timeout,
 	      unsigned int *node)
 {
+	struct dib_heard_from from;
 	int rc;
 
 	rc = dib_check_card(card);
@@ -67,18 +79,61 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;
-	rc = scout(card, route, back, timeout, node);
+	rc = scout(card, route, back, timeout, DIB_ASK(MAGIC), &from);
 	dib_card_leave(card);
+	if (rc < 0)
+		return rc;
 	if (rc == DIB_HEARD_NOBODY)
 		return dib_fail(DIB_ERR_NOT_FOUND,
 				"no node answered at the end of route 0x%08x in %u cycles", route,
 				timeout);
-	return rc < 0 ? rc : 0;
+	if (rc == DIB_HEARD_SWITCH)
+		return dib_fail(DIB_ERR_NOT_FOUND, "route 0x%08x ends at a switch", route);
+	*node = from.node;
+	return 0;
 }
 
-static int ask(void *card, uint32_t route, uint32_t back, unsigned int *node)
+int dib_switch_ask(struct dib_card *card, uint32_t route, uint32_t back, uint32_t question,
+		   uint32_t *word)
 {
-	return scout(card, route, back, TIMEOUT, node);
+	struct dib_heard_from from;
+	uint32_t allowed = DIBBER_SWITCH_ASK_WORD | DIBBER_SWITCH_ASK_WRITE;
+	int rc;
+
+	rc = dib_check_card(card);
+	if (rc)
+		return rc;
+	if (!word)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the word given");
+	if (!is_possible(route) || !is_possible(back))
+		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches",
+				DIBBER_ROUTE_HOPS);
+	if (question & DIBBER_SWITCH_ASK_WRITE)
+		allowed |= 0xffff0000;
+	if (question & ~allowed)
+		return dib_fail(DIB_ERR_ARGUMENT, "0x%08x is no question to a switch", question);
+	rc = dib_card_enter(card, DIB_CARD);
+	if (rc)
+		return rc;
+	rc = scout(card, route, back, TIMEOUT, question, &from);
+	dib_card_leave(card);
+	if (rc < 0)
+		return rc;
+	if (rc == DIB_HEARD_NOBODY)
+		return dib_fail(DIB_ERR_NOT_FOUND,
+				"no switch answered at the end of route 0x%08x in %u cycles", route,
+				TIMEOUT);
+	if (rc != DIB_HEARD_SWITCH)
+		return dib_fail(DIB_ERR_NOT_FOUND, "route 0x%08x ends at node %u, not a switch",
+				route, from.node);
+	*word = from.word;
+	return 0;
+}
+
+static int ask(void *card, uint32_t route, uint32_t back, uint32_t question,
+	       struct dib_heard_from *from)
+{
+	return scout(card, route, back, TIMEOUT, question, from);
 }
 
 int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_network *network)

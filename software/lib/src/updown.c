@@ -97,12 +97,24 @@ static uint32_t shared(const struct search *search, const struct path *path, con
 	return links;
 }
 
+/* Which of the shortest paths is the first. Targets at one switch differ by their ports there, so
+ * flows to them are spread over parallel links. */
+static uint32_t turn_of(const struct search *search)
+{
+	const struct path *path = &search->paths[0];
+	uint32_t last = path->hops - 1, turn = path->at[last];
+
+	for (uint32_t port = 0; port < path->out[last]; port++)
+		turn += search->network->sw[path->at[last]].peer[port].kind == DIB_PEER_HOST;
+	return turn;
+}
+
 int dib_network_routes(const struct dib_network *network, unsigned int node,
 		       uint32_t routes[DIB_NETWORK_ROUTES])
 {
 	struct search search = { .network = network, .node = node };
 	struct path path = { .hops = 1 };
-	uint32_t taken[DIB_NETWORK_ROUTES], count;
+	uint32_t taken[DIB_NETWORK_ROUTES], count, shortest = 0;
 
 	if (!network || !routes)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
@@ -119,10 +131,15 @@ int dib_network_routes(const struct dib_network *network, unsigned int node,
 	for (uint32_t hops = 1; hops <= DIBBER_ROUTE_HOPS; hops++)
 		look(&search, &path, hops, false);
 
-	/* Take the shortest path first, then those that share the fewest links with the taken ones.
+	/* Take a shortest path first, then those that share the fewest links with the taken ones.
 	 * Of equal ones the shorter is first. */
+	while (shortest < search.found && search.paths[shortest].hops == search.paths[0].hops)
+		shortest++;
 	for (count = 0; count < DIB_NETWORK_ROUTES && count < search.found; count++) {
-		uint32_t best = 0, least = UINT32_MAX;
+		uint32_t best = 0, least = count ? UINT32_MAX : 0;
+
+		if (!count)
+			best = turn_of(&search) % shortest;
 
 		for (uint32_t n = 0; n < search.found; n++) {
 			uint32_t links = shared(&search, &search.paths[n], taken, count);

@@ -8,6 +8,7 @@
 
 #include "av.h"
 #include "domain.h"
+#include "routes.h"
 
 struct peer *dfi_av_peer(const struct av *av, fi_addr_t address)
 {
@@ -52,6 +53,8 @@ static int av_insert(struct fid_av *fid, const void *addresses, size_t count, fi
 		fi_addr_t address = FI_ADDR_NOTAVAIL;
 		int rc = peer ? append(av, peer, &address) : -FI_EHOSTUNREACH;
 
+		if (!rc)
+			dfi_routes_find(av->domain->card.card, av->domain->card.node, peer->node);
 		if (rc)
 			FI_WARN(&dfi_provider, FI_LOG_AV,
 				"node %u endpoint %u cannot be reached from node %u endpoint %u\n",

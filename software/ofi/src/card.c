@@ -15,6 +15,7 @@
 #include "card.h"
 #include "errors.h"
 #include "provider.h"
+#include "routes.h"
 
 #define ENDPOINTS 8u
 #define LOOK_NS	  1000000 /* between two looks of the watcher */
@@ -188,7 +189,7 @@ static int open_named(const char *uri, unsigned int place)
 		    (rc = dib_card_info(the.card.card, &info)))
 			goto failed;
 	}
-	if (rc)
+	if (rc || (rc = dfi_routes_read(the.card.card, info.node)))
 		goto failed;
 	the.card.node = info.node;
 	the.card.endpoints = info.endpoints;
@@ -262,6 +263,7 @@ void dfi_card_put(void)
 	end_watcher();
 	dib_close(the.card.card);
 	the.card.card = NULL;
+	dfi_routes_forget();
 	the.paused = false;
 }
 

@@ -29,6 +29,7 @@ struct command *dfi_command_new(enum command_kind kind, struct peer *peer,
 	command->buffer = -1;
 	command->copy = NULL;
 	command->land = NULL;
+	command->strided = NULL;
 	command->done = done;
 	command->owner = owner;
 	list_init(&command->place);
@@ -52,11 +53,45 @@ int dfi_command_copy(struct command *command, const void *data, uint32_t length)
 	return 0;
 }
 
+int dfi_command_stride(struct command *command, const struct dib_side *here,
+		       const struct dib_side *there, uint32_t length)
+{
+	command->length = length;
+	command->strided = malloc(sizeof(*command->strided));
+	if (!command->strided) {
+		free(command->copy);
+		free(command);
+		return -FI_ENOMEM;
+	}
+	command->strided->here = *here;
+	command->strided->there = *there;
+	return 0;
+}
+
+int dfi_command_scatter(struct command *command, const void *data, uint32_t length,
+			const struct dib_walk *there)
+{
+	/* Key and offset are known when the command gets its buffer. */
+	const struct dib_side here = { .walk = { .block = length } };
+	const struct dib_side other = { .walk = *there };
+
+	if (data) {
+		command->copy = malloc(length);
+		if (!command->copy) {
+			free(command);
+			return -FI_ENOMEM;
+		}
+		memcpy(command->copy, data, length);
+	}
+	return dfi_command_stride(command, &here, &other, length);
+}
+
 static void release(struct domain *domain, struct command *command)
 {
 	if (command->buffer >= 0)
 		domain->staging_used &= ~(1u << command->buffer);
 	free(command->copy);
+	free(command->strided);
 	free(command);
 }
 
@@ -72,7 +107,10 @@ static void end(struct domain *domain, struct command *command, int status)
 /* Give a command its buffer of staging, if it needs one. */
 static bool get_buffer(struct domain *domain, struct command *command)
 {
-	if ((!command->copy && !command->land) || command->buffer >= 0)
+	bool wanted = command->copy || command->land ||
+		      (command->strided && !command->strided->here.walk.key);
+
+	if (!wanted || command->buffer >= 0)
 		return true;
 	if (domain->staging_used == UINT32_MAX)
 		return false;
@@ -80,12 +118,32 @@ static bool get_buffer(struct domain *domain, struct command *command)
 	domain->staging_used |= 1u << command->buffer;
 	command->local_key = dib_key(domain->staging_region);
 	command->local_offset = (uint64_t)command->buffer * BUFFER_BYTES;
+	if (command->strided) {
+		command->strided->here.walk.key = command->local_key;
+		command->strided->here.walk.offset = command->local_offset;
+	}
 	if (command->copy)
 		memcpy(domain->staging + command->local_offset, command->copy, command->length);
 	free(command->copy);
 	command->copy = NULL;
 	/* From here on get_buffer() sees `buffer`. */
 	return true;
+}
+
+static int send_strided(struct domain *domain, const struct command *command,
+			const struct dib_delivery *delivery)
+{
+	const struct dib_side *here = &command->strided->here, *there = &command->strided->there;
+	bool puts = command->kind == COMMAND_PUT;
+	const struct dib_side *source = puts ? here : there, *target = puts ? there : here;
+
+	if (here->list_key || there->list_key)
+		return puts ? dib_put_indexed(domain->endpoint, delivery, source, target,
+					      command->length)
+			    : dib_get_indexed(domain->endpoint, delivery, source, target,
+					      command->length);
+	return puts ? dib_put_strided(domain->endpoint, delivery, &source->walk, &target->walk)
+		    : dib_get_strided(domain->endpoint, delivery, &source->walk, &target->walk);
 }
 
 static int send(struct domain *domain, struct command *command)
@@ -98,6 +156,8 @@ static int send(struct domain *domain, struct command *command)
 		.notice = command->notice,
 	};
 
+	if (command->strided)
+		return send_strided(domain, command, &delivery);
 	switch (command->kind) {
 	case COMMAND_INLINE:
 		return dib_put_inline(domain->endpoint, &delivery, command->data,

@@ -40,6 +40,11 @@ struct command {
 	uint8_t *copy;
 	/* COMMAND_GET with `land`: get into a buffer, and copy to `land` at the end. */
 	void *land;
+	/* Of a strided command: the walk there; its other side is a walk here, or contiguous. Each
+	 * may have an index list. */
+	struct strided {
+		struct dib_side here, there;
+	} *strided;
 	/* Called once, with an enum dibber_status, or with a negative FI_ number if the command was
 	 * not executed. */
 	void (*done)(struct domain *domain, struct command *command, int status);
@@ -53,6 +58,16 @@ struct command *dfi_command_new(enum command_kind kind, struct peer *peer,
 /* Give a COMMAND_PUT its bytes: they go inline if they fit, else from a copy of at most
  * BUFFER_BYTES. Returns 0 or a negative FI_ number; then the command is gone. */
 int dfi_command_copy(struct command *command, const void *data, uint32_t length);
+
+/* Let a COMMAND_PUT put `length` bytes, which are copied, to the walk `there`; or a COMMAND_GET get
+ * the walk into a buffer of staging, where `done` finds the bytes at local_offset. Returns 0 or a
+ * negative FI_ number; then the command is gone. */
+int dfi_command_scatter(struct command *command, const void *data, uint32_t length,
+			const struct dib_walk *there);
+
+/* Let a command go from the one side to the other. Returns as dfi_command_scatter(). */
+int dfi_command_stride(struct command *command, const struct dib_side *here,
+		       const struct dib_side *there, uint32_t length);
 
 /* Send a command, at once or when there is room. `done` is called later, never from here. */
 void dfi_command_issue(struct domain *domain, struct command *command);

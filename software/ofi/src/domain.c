@@ -6,8 +6,11 @@
 
 #include "atomic.h"
 #include "av.h"
+#include "cache.h"
+#include "coalesce.h"
 #include "command.h"
 #include "counter.h"
+#include "direct.h"
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
@@ -21,6 +24,15 @@
 #define OWN_RIGHTS  (DIBBER_RIGHT_LOCAL_READ | DIBBER_RIGHT_LOCAL_WRITE)
 
 #define STAGING_BYTES ((size_t)BUFFERS * BUFFER_BYTES + 8u * PEERS)
+
+static struct list domains = { &domains, &domains };
+
+struct domain *dfi_domain_next(const struct domain *domain)
+{
+	const struct list *next = domain ? domain->place.next : domains.next;
+
+	return next == &domains ? NULL : member_of(next, struct domain, place);
+}
 
 static int get_memory(struct domain *domain)
 {
@@ -77,8 +89,11 @@ static int begin(struct domain *domain)
 		dfi_card_add(domain->endpoint);
 		rc = get_memory(domain);
 	}
+	if (!rc && dfi_coalesce_begin(domain))
+		rc = DIB_ERR_NO_MEMORY;
 	if (!rc) {
 		dfi_peers_init(domain);
+		list_append(&domains, &domain->place);
 		return 0;
 	}
 	FI_WARN(&dfi_provider, FI_LOG_DOMAIN, "%s\n", dib_last_reason());
@@ -93,6 +108,8 @@ void dfi_domain_stop(struct domain *domain)
 {
 	/* The handle stays until the domain is closed: the clock is held through it. Regions of the
 	 * program stay too. So the peers' keys are withdrawn, and no command is sent any more. */
+	dfi_direct_end(domain);
+	dfi_coalesce_flush(domain);
 	while (domain->under_way && dfi_commands_poll(domain) >= 0 &&
 	       dib_wait(domain->endpoint, 100000000u) > 0)
 		;
@@ -109,6 +126,9 @@ static int domain_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	dfi_progress_end(domain);
+	list_remove(&domain->place);
+	dfi_cache_end(domain);
+	dfi_coalesce_end(domain);
 	give_memory_back(domain);
 	dfi_card_remove(domain->endpoint);
 	dib_endpoint_close(domain->endpoint);
@@ -193,6 +213,8 @@ int dfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	domain->fid.mr = &dfi_region_ops;
 	domain->user_keys = !(info->domain_attr->mr_mode & FI_MR_PROV_KEY);
 	dfi_progress_alert(domain);
+	list_init(&domain->place);
+	list_init(&domain->kept);
 	list_init(&domain->on_card);
 	list_init(&domain->waiting);
 	list_init(&domain->short_of_regions);

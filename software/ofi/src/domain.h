@@ -17,6 +17,7 @@
 #include "peer.h"
 #include "provider.h"
 
+struct coalescer;
 struct command;
 struct endpoint;
 
@@ -24,6 +25,7 @@ struct endpoint;
 
 struct domain {
 	struct fid_domain fid;
+	struct list place; /* among the domains of this process */
 	struct dfi_card card;
 	struct dib_endpoint *endpoint;
 	unsigned int number; /* of the card's endpoint */
@@ -43,17 +45,21 @@ struct domain {
 	/* Commands: those on the card are counted, others wait for a slot or a buffer. */
 	unsigned int under_way;
 	struct list on_card, waiting;
+	struct coalescer *coalescer; /* NULL: switched off */
 	/* Operations that wait until a region of the card is free. */
 	struct list short_of_regions;
 	unsigned int regions; /* that operations have registered for their time */
 
 	struct peer peers[PEERS];
+	struct list kept;	     /* registrations of the cache */
 	uint64_t active[PEERS / 64]; /* bit n: peer n has sent or may send */
 	uint32_t overruns;	     /* events lost so far */
 
 	struct list regions_of_program; /* struct region */
 	struct list known_keys;		/* of peers, where the program chooses them */
 	uint64_t next_empty_key;
+
+	unsigned int direct; /* transfers of direct.h that are under way */
 
 	struct endpoint *ep; /* the one fid_ep, or NULL */
 
@@ -70,6 +76,10 @@ int dfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 
 /* The fid_ep ends: close the card's endpoint, so that all of its commands end. */
 void dfi_domain_stop(struct domain *domain);
+
+/* The domains of this process, one after the other: the first one after NULL, NULL after the last.
+ */
+struct domain *dfi_domain_next(const struct domain *domain);
 
 static inline struct domain *domain_of(struct fid_domain *fid)
 {

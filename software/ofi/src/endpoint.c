@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "av.h"
+#include "direct.h"
 #include "endpoint.h"
 #include "match.h"
 #include "progress.h"
@@ -246,6 +247,7 @@ static int endpoint_control(struct fid *fid, int command, void *argument)
 	    !ep->counters[COUNT_RECEIVE] && !ep->counters[COUNT_READ] && !ep->counters[COUNT_WRITE])
 		return -FI_ENOCQ;
 	ep->enabled = true;
+	dfi_direct_begin(ep->domain);
 	return 0;
 }
 

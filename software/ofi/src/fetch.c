@@ -141,7 +141,7 @@ static void end_offer(struct op *op, size_t arrived, int error)
 		.length = op->offered_length,
 	};
 	struct endpoint *ep = op->ep;
-	bool held = op->hold.region != NULL;
+	bool held = op->hold.region || op->hold.kept;
 
 	dfi_release(ep->domain, &op->hold, &op->pieces, error ? 0 : arrived);
 	dfi_fetch_answer(ep, op->peer, op->offered_id, error);

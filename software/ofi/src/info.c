@@ -170,7 +170,10 @@ static int fill_domain(struct fi_info *info, const struct fi_info *hints)
 	struct fi_domain_attr *d = info->domain_attr;
 
 	d->name = strdup(DOMAIN);
-	d->threading = FI_THREAD_SAFE;
+	/* Any thread may make any call, so a weaker promise holds too. MPICH takes no other level
+	 * than the one it asks for. */
+	d->threading =
+		asked && asked->threading != FI_THREAD_UNSPEC ? asked->threading : FI_THREAD_SAFE;
 	d->control_progress = FI_PROGRESS_MANUAL;
 	d->data_progress = FI_PROGRESS_MANUAL;
 	d->resource_mgmt = FI_RM_ENABLED;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "domain.h"
 #include "errors.h"
 #include "memory.h"
@@ -17,6 +18,10 @@ int dfi_pieces(struct pieces *pieces, const struct iovec *iov, void **desc, size
 	pieces->count = count;
 	pieces->length = 0;
 	for (size_t i = 0; i < count; i++) {
+		/* Open MPI's persistent requests lose the place of a type that begins at
+		 * MPI_BOTTOM. */
+		if (!iov[i].iov_base && iov[i].iov_len)
+			return -FI_EINVAL;
 		pieces->iov[i] = iov[i];
 		pieces->desc[i] = desc ? desc[i] : NULL;
 		pieces->length += iov[i].iov_len;
@@ -60,8 +65,11 @@ size_t dfi_scatter(const struct pieces *pieces, size_t skip, const void *from, s
 static int register_for_now(struct domain *domain, void *memory, size_t length, unsigned int rights,
 			    struct hold *hold)
 {
-	int rc = dib_register(domain->endpoint, memory, length, rights, &hold->region);
+	int rc;
 
+	do {
+		rc = dib_register(domain->endpoint, memory, length, rights, &hold->region);
+	} while (rc == DIB_ERR_LIMIT && dfi_cache_evict(domain));
 	if (rc == DIB_ERR_LIMIT && domain->regions)
 		return -FI_EAGAIN;
 	if (rc)
@@ -70,6 +78,13 @@ static int register_for_now(struct domain *domain, void *memory, size_t length, 
 	hold->key = dib_key(hold->region);
 	hold->offset = 0;
 	return 0;
+}
+
+int dfi_hold_memory(struct domain *domain, void *memory, size_t length, unsigned int rights,
+		    struct hold *hold)
+{
+	hold->kept = dfi_cache_get(domain, memory, length, rights, &hold->key, &hold->offset);
+	return hold->kept ? 0 : register_for_now(domain, memory, length, rights, hold);
 }
 
 int dfi_hold(struct domain *domain, const struct pieces *pieces, size_t length, unsigned int rights,
@@ -84,7 +99,7 @@ int dfi_hold(struct domain *domain, const struct pieces *pieces, size_t length, 
 		if (pieces->desc[0] &&
 		    dfi_region_covers(pieces->desc[0], domain, memory, length, rights, hold))
 			return 0;
-		return register_for_now(domain, memory, length, rights, hold);
+		return dfi_hold_memory(domain, memory, length, rights, hold);
 	}
 	hold->bounce = malloc(length);
 	if (!hold->bounce)
@@ -102,6 +117,8 @@ int dfi_hold(struct domain *domain, const struct pieces *pieces, size_t length, 
 void dfi_release(struct domain *domain, struct hold *hold, const struct pieces *pieces,
 		 size_t arrived)
 {
+	if (hold->kept)
+		dfi_cache_put(domain, hold->kept);
 	if (hold->region) {
 		dib_unregister(hold->region);
 		domain->regions--;

@@ -1,9 +1,8 @@
 /* The program's memory as the card reaches it: by a region of the program, or by one that is
- * registered for an operation and withdrawn at its end.
+ * registered for an operation.
  *
- * No registration outlives its operation unless the program made it. So memory that the program
- * frees or maps anew in between is never reached by a stale region, and no memory monitor is
- * needed.
+ * A registration outlives its operation only if the program made it, or in the cache, which drops
+ * it when its memory goes away (cache.h).
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -19,6 +18,7 @@
 
 struct domain;
 struct dib_region;
+struct kept;
 
 #define IOV_LIMIT 4u
 
@@ -33,17 +33,22 @@ struct hold {
 	uint32_t key;
 	uint64_t offset;
 	struct dib_region *region; /* made for this operation, or NULL */
+	struct kept *kept;	   /* a registration of the cache, or NULL */
 	void *bounce;		   /* of several pieces, or NULL */
 };
 
-/* Copy the caller's description of its memory. Returns 0 or -FI_EINVAL if it has too many pieces.
- */
+/* Copy the caller's description of its memory. Returns 0 or -FI_EINVAL if it has too many pieces,
+ * or bytes at the address 0. */
 int dfi_pieces(struct pieces *pieces, const struct iovec *iov, void **desc, size_t count);
 
 void dfi_gather(void *to, const struct pieces *pieces);
 /* Copy `length` bytes into the pieces, from `skip` bytes after their begin. Returns how many found
  * room. */
 size_t dfi_scatter(const struct pieces *pieces, size_t skip, const void *from, size_t length);
+
+/* Make memory in one piece reachable, as dfi_hold(). */
+int dfi_hold_memory(struct domain *domain, void *memory, size_t length, unsigned int rights,
+		    struct hold *hold);
 
 /* Make the first `length` bytes of `pieces` reachable. `rights` is one enum dibber_right.
  * Returns 0, -FI_EAGAIN if the card has no free region now but other

@@ -79,7 +79,9 @@ void dfi_op_end_receive(struct op *op, const struct fi_cq_err_entry *entry, fi_a
 		counter->value += !entry->err;
 		counter->errors += !!entry->err;
 	}
-	if (queue && (entry->err || op->report))
+	/* The program cannot tell which injected operation an entry without context belongs to, and
+	 * Open MPI follows the empty pointer. Its next call for this peer gets the error. */
+	if (queue && (op->report || (entry->err && op->context)))
 		dfi_queue_report(queue, entry, source);
 	free_if_idle(op);
 }
@@ -94,7 +96,7 @@ void dfi_op_end(struct op *op, size_t length, int error)
 		.err = error,
 		.prov_errno = error,
 	};
-	bool held = op->hold.region || op->hold.bounce;
+	bool held = op->hold.region || op->hold.kept || op->hold.bounce;
 	struct domain *domain = op->ep->domain;
 
 	if (op->ended)

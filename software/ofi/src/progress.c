@@ -2,6 +2,8 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "coalesce.h"
+#include "direct.h"
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
@@ -92,6 +94,7 @@ static int break_off(struct domain *domain, int error)
 	if (!domain->broken)
 		domain->broken = error;
 	FI_WARN(&dfi_provider, FI_LOG_EP_DATA, "the endpoint has ended: %s\n", dib_last_reason());
+	dfi_coalesce_flush(domain);
 	dfi_commands_drop(domain);
 	for (unsigned int i = 0; i < PEERS; i++)
 		if (domain->peers[i].known && !domain->peers[i].error)
@@ -136,7 +139,10 @@ int dfi_progress(struct domain *domain, bool may_wait)
 	wait_ns = longest_wait(domain);
 	if (domain->patience_ns < wait_ns)
 		wait_ns = domain->patience_ns;
+	dfi_direct_progress(domain);
 	domain->in_progress = true;
+	if (dfi_coalesce_progress(domain))
+		may_wait = false;
 	dfi_commands_push(domain);
 	rc = progress(domain, may_wait ? wait_ns : 0);
 	if (!rc && domain->broken)

@@ -102,6 +102,9 @@ struct fi_provider dfi_provider = {
 	.cleanup = cleanup,
 };
 
+/* libfabric 2.x declares it nowhere. */
+struct fi_provider *fi_prov_ini(void);
+
 FI_EXT_INI
 {
 	fi_param_define(
@@ -113,5 +116,16 @@ FI_EXT_INI
 		&dfi_provider, "firmware", FI_PARAM_STRING,
 		"control program for a card on which none runs. Such a card gets its place in "
 		"the list of cards as its node number");
+	fi_param_define(
+		&dfi_provider, "cache", FI_PARAM_BOOL,
+		"whether registrations of the program's memory are kept until it goes away, "
+		"where the kernel has userfaultfd (default: yes)");
+	fi_param_define(&dfi_provider, "coalesce", FI_PARAM_BOOL,
+			"whether short writes or reads at a constant distance become one strided "
+			"command (default: yes)");
+	fi_param_define(
+		&dfi_provider, "routes", FI_PARAM_STRING,
+		"file of routes between switches, lines of FROM TO PLACE ROUTE: two nodes, a place "
+		"in the card's table, the route in hexadecimal digits (default: the card looks)");
 	return &dfi_provider;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coalesce.h"
 #include "dispatch.h"
 #include "domain.h"
 #include "errors.h"
@@ -159,6 +160,7 @@ int dfi_ring_send(struct domain *domain, struct peer *peer, const struct message
 		return -peer->error;
 	if (domain->broken)
 		return -domain->broken;
+	dfi_coalesce_flush(domain);
 	domain->active[index / 64] |= UINT64_C(1) << index % 64;
 	if (!peer->greeted && (rc = greet(domain, peer)))
 		return rc;

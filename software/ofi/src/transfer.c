@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coalesce.h"
 #include "endpoint.h"
 #include "errors.h"
 #include "message.h"
@@ -194,12 +195,21 @@ static bool goes_through_buffer(const struct op *op)
 	return op->inject || op->pieces.length <= DIBBER_INLINE_BYTES || !op->pieces.desc[0];
 }
 
+static void start_again(struct op *op)
+{
+	op->retried = true;
+	forget_key(op->ep->domain, op->peer, op->remote_key);
+	start(op);
+}
+
 static void issue(struct op *op, uint32_t card_key)
 {
 	struct domain *domain = op->ep->domain;
 	struct command *command;
 	int rc = 0;
 
+	if (dfi_coalesce(op, card_key, start_again))
+		return;
 	if (!goes_through_buffer(op) && !op->hold.key)
 		rc = dfi_hold(domain, &op->pieces, op->pieces.length,
 			      op->writes ? DIBBER_RIGHT_LOCAL_READ : DIBBER_RIGHT_LOCAL_WRITE,

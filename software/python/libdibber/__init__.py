@@ -25,7 +25,7 @@ in simulated time.
 # SPDX-License-Identifier: BSD-2-Clause
 
 from libdibber.binding import DibberError, library_path, version
-from libdibber.card import Card, routes_to
+from libdibber.card import Card, circle_of, routes_to
 from libdibber.endpoint import Endpoint
 from libdibber.enums import Flag, Opcode, Right, Status
 from libdibber.exchange import Exchange, ExchangeError
@@ -52,6 +52,7 @@ __all__ = [
     "Walk",
     "alloc",
     "library_path",
+    "circle_of",
     "routes_to",
     "version",
 ]

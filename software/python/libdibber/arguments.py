@@ -80,6 +80,7 @@ RANGES = {
     "flash length": (0, U32),
     # Network.
     "route": (0, U32),
+    "question": (0, U32),
     "back": (0, U32),
     "timeout": (0, U32),
     "attempts": (0, U32),

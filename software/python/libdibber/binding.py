@@ -49,6 +49,7 @@ ERRORS = (
     "HALTED",
     "FLASH",
     "FORKED",
+    "DENIED",
 )
 
 
@@ -251,7 +252,8 @@ class Switch(ctypes.Structure):
     _fields_ = [
         ("ports", c_uint8),
         ("level", c_uint8),
-        ("reserved", c_uint8 * 2),
+        ("tells", c_uint8),
+        ("first", c_uint8),
         ("peer", Peer * 16),
     ]
 
@@ -269,6 +271,12 @@ class Network(ctypes.Structure):
         ("switches", c_uint32),
         ("sw", Switch * 16),
     ]
+
+
+class Way(ctypes.Structure):
+    """A route between two nodes of a map."""
+
+    _fields_ = [("source", c_uint16), ("target", c_uint16), ("route", c_uint32)]
 
 
 class Routes(ctypes.Structure):
@@ -325,6 +333,7 @@ STRUCTURES = {
     "dib_neighbour": Peer,
     "dib_switch": Switch,
     "dib_network": Network,
+    "dib_way": Way,
     "dib_routes": Routes,
     "dib_mailbox_options": MailboxOptions,
     "dib_mailbox_address": MailboxAddress,
@@ -391,8 +400,10 @@ _SIGNATURES = {
     "dib_poll_events": (c_int, [c_void_p, POINTER(Event), c_int]),
     "dib_wait": (c_int, [c_void_p, c_uint64]),
     "dib_scout": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint)]),
+    "dib_switch_ask": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_uint32)]),
     "dib_network_map": (c_int, [c_void_p, c_uint, POINTER(Network)]),
     "dib_network_routes": (c_int, [POINTER(Network), c_uint, POINTER(c_uint32)]),
+    "dib_network_circle": (c_int, [POINTER(Network), POINTER(Way), c_uint, POINTER(Peer)]),
     "dib_route_set": (c_int, [c_void_p, c_uint, c_uint, c_uint32, c_int]),
     "dib_routes_get": (c_int, [c_void_p, c_uint, POINTER(Routes)]),
     "dib_flash_info": (c_int, [c_void_p, POINTER(FlashInfo)]),

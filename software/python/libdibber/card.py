@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -20,7 +21,9 @@ from libdibber.binding import (
     CardOptions,
     FlashInfo,
     Network,
+    Peer,
     Routes,
+    Way,
     check,
     library,
 )
@@ -40,6 +43,23 @@ def routes_to(network: Network, node: SupportsIndex) -> tuple[int, ...]:
             )
         ]
     )
+
+
+def circle_of(
+    network: Network, ways: Iterable[tuple[int, int, int]] | None = None
+) -> list[tuple[int, int]]:
+    """Outputs of switches, (switch, port), that routes let wait for one another; [] if these routes
+    cannot deadlock.
+
+    ways : (source node, target node, route) of each; None: all that routes_to() gives to all nodes
+    """
+    if not isinstance(network, Network):
+        raise TypeError(f"network = {network!r} is not what Card.map() gives")
+    circle = (Peer * (len(network.sw) * len(network.sw[0].peer)))()
+    given = None if ways is None else [Way(*way) for way in ways]
+    array = None if given is None else (Way * max(1, len(given)))(*given)
+    count = check(library().dib_network_circle(network, array, len(given or ()), circle))
+    return [(output.number, output.port) for output in circle[:count]]
 
 
 # The interpreter's end ----------------------------------------------------------------------------
@@ -237,6 +257,20 @@ class Card(Handle):
             node,
         )
         return node.value
+
+    def ask_switch(
+        self, route: SupportsIndex = 0, back: SupportsIndex = 0, question: SupportsIndex = 0
+    ) -> int:
+        """A word of the switch at the end of a route; `question` as for dib_switch_ask()."""
+        word = ctypes.c_uint32()
+        self._ask(
+            library().dib_switch_ask,
+            whole("route", route),
+            whole("back", back),
+            whole("question", question),
+            word,
+        )
+        return word.value
 
     def map(self, attempts: SupportsIndex = 1) -> Network:
         """Hosts and switches that the card can reach, as a libdibber.binding.Network."""

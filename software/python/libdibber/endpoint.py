@@ -537,11 +537,16 @@ class Endpoint(Handle):
         return clock
 
     @contextlib.contextmanager
-    def outside_clock(self) -> Iterator[None]:
-        """Leave the simulator's clock while the program waits for something else."""
+    def outside_clock(self, pause: bool = False) -> Iterator[None]:
+        """Leave the simulator's clock while the program waits for something else.
+
+        pause : no other participant waits for the return of this one (dib_clock_pause()), for a
+                wait of this program alone. A run with pauses need not repeat.
+        """
         handle = self._handle
         enter = lambda: check(library().dib_clock_enter(handle))
-        self._caller.long(lambda: check(library().dib_clock_leave(handle)), undo=lambda _: enter())
+        leave = library().dib_clock_pause if pause else library().dib_clock_leave
+        self._caller.long(lambda: check(leave(handle)), undo=lambda _: enter())
         try:
             yield
         finally:

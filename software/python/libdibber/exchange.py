@@ -68,9 +68,10 @@ class Exchange:
     seconds, for each call that waits.
 
     With an `endpoint`, listen(), connect() and barrier() leave the simulator's clock of that
-    endpoint while they wait, and look_up() does not wait: it finds what was published before the
-    last barrier. There is a reason. A program comes back to the clock only when all that left it
-    are back. So all must leave and come back together; otherwise two could wait for each other.
+    endpoint while they wait. A program comes back to the clock only when all that left it are back,
+    so all leave and come back together, and a run repeats. look_up() and close() wait alone. They
+    pause instead (Endpoint.outside_clock): simulated time goes on for the others meanwhile. A value
+    that was published before the last barrier is here already, and costs no pause.
 
     Attributes
     ----------
@@ -168,8 +169,12 @@ class Exchange:
         """Send what is still to be sent, and leave. The others can use what was published."""
         if self._closed:
             return
-        with contextlib.suppress(ExchangeError), self._outside_clock():
-            self._wait(lambda: not any(l.unsent and not l.lost for l in self._links.values()), "")
+        done = lambda: not any(l.unsent and not l.lost for l in self._links.values())
+        with contextlib.suppress(ExchangeError):
+            self._handle()
+            if not done():
+                with self._outside_clock(pause=True):
+                    self._wait(done, "")
         self._closed = True
         for link in self._links.values():
             link.connection.close()
@@ -305,8 +310,8 @@ class Exchange:
 
     # Messages -------------------------------------------------------------------------------------
 
-    def _outside_clock(self) -> contextlib.AbstractContextManager[Any]:
-        return self._endpoint.outside_clock() if self._endpoint else contextlib.nullcontext()
+    def _outside_clock(self, pause: bool = False) -> contextlib.AbstractContextManager[Any]:
+        return self._endpoint.outside_clock(pause) if self._endpoint else contextlib.nullcontext()
 
     def _wait(self, done: Callable[[], bool], what: str, timeout: float | None = None) -> None:
         """Handle messages until done() is true. Raises ExchangeError: TIMEOUT, with `what`."""
@@ -412,8 +417,7 @@ class Exchange:
     def look_up(self, party: int, name: str, timeout: float | None = None) -> bytes:
         """The bytes that a party has published, as soon as they are here.
 
-        Raises ExchangeError: TIMEOUT, or LOST when that party left without it. With an endpoint it
-        raises ARGUMENT when the bytes are not here.
+        Raises ExchangeError: TIMEOUT, or LOST when that party left without it.
         """
         if not 0 <= party < self.parties:
             raise ExchangeError("ARGUMENT", f"party {party} of {self.parties}")
@@ -421,13 +425,9 @@ class Exchange:
         def done() -> bool:
             return (party, name) in self._values or self._lost((party,))
 
-        if self._endpoint and not self.has(party, name):
-            raise ExchangeError(
-                "ARGUMENT",
-                f"party {party} has not published {name!r}: with an endpoint, look up behind a "
-                "barrier",
-            )
-        self._wait(done, f"party {party} has not published {name!r}", timeout)
+        if not self.has(party, name):
+            with self._outside_clock(pause=True):
+                self._wait(done, f"party {party} has not published {name!r}", timeout)
         if (party, name) not in self._values:
             self._raise_lost((party,), f"it did not publish {name!r}")
         return self._values[party, name]
@@ -450,17 +450,19 @@ class Exchange:
         if self._closed:
             raise ExchangeError("CLOSED", "the exchange was closed")
         number = self._arrived[self.party] + 1
-        self._arrived[self.party] = number
-        if self.party == 0:
-            self._release()
-        else:
-            self._links[0].send(ARRIVED, self.party)
         everybody = range(self.parties)
 
         def done() -> bool:
             return self._released >= number or self._lost(everybody)
 
+        # The others may go on as soon as they hear of this party. So it has left the clock by then:
+        # their return waits for its own.
         with self._outside_clock():
+            self._arrived[self.party] = number
+            if self.party == 0:
+                self._release()
+            else:
+                self._links[0].send(ARRIVED, self.party)
             self._wait(done, f"not all parties came to barrier {number}", timeout)
         if self._released < number:
             self._raise_lost(everybody, f"it did not come to barrier {number}")

@@ -87,7 +87,7 @@ class Bench:
         yield from pause(700)
 
     def write(self, name, value):
-        port = self.dut.registers.port
+        port = self.dut.port
         yield port.adr.eq(SWITCH[name].offset // 4)
         yield port.dat_w.eq(value)
         yield port.be.eq(15)
@@ -97,7 +97,7 @@ class Bench:
         yield
 
     def read(self, name, index=0):
-        port = self.dut.registers.port
+        port = self.dut.port
         yield port.adr.eq(SWITCH[name].offset // 4 + index)
         yield port.be.eq(15)
         yield port.re.eq(1)

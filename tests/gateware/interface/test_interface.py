@@ -143,6 +143,7 @@ def test_pages_windows_and_slots_do_not_overlap():
             (C.HOST_BASE, HOST.size),
             (C.MSIX_TABLE_BASE, 16 * C.VECTORS),
             (C.MSIX_PBA_BASE, 8),
+            (C.APERTURE_REGISTERS, description.WINDOW.size),
             (C.FIRMWARE_BASE, C.SRAM_MAX),
             (C.ENDPOINT_BASE, C.ENDPOINTS * C.ENDPOINT_STRIDE),
             (C.BAR0_SIZE, 0),

@@ -7,8 +7,9 @@
 
 from dataclasses import dataclass, field
 
-from dibber.interface.description import SWITCH_DROP
-from gateware.models.link import prefix_word
+from dibber.interface.description import C, PACKET, SWITCH_DROP
+from gateware.models.link import prefix_word, prefix_words
+from gateware.models import packet as wire
 
 LIMIT_TICKS = 8  # from the grant to the last word
 WAIT_TICKS = 9  # for the grant
@@ -47,6 +48,46 @@ def order_word(prefix, word):
     else:
         fault = 0 if word == prefix_word(word & 15, prefix - 1) else 2
     return turn | behind << 4 | fault << 7
+
+
+# Scouts -------------------------------------------------------------------------------------------
+
+
+def scout(source, question, back=(), number=0):
+    """The words of a scout to whatever is at the end of its route.
+
+    question : constants SWITCH_ASK_WORD and SWITCH_ASK_WRITE, and the written value above
+    back     : turns of the answer's way
+    number   : bits 15:11 of the scout's number
+    """
+    way = len(back) | sum(turn << 4 * (n + 1) for n, turn in enumerate(back))
+    return wire.encode(
+        wire.Packet(C.ANYBODY, source, PACKET.SCOUT, key=question | number << 11, offset=way)
+    )
+
+
+def question_of(words, bad=False):
+    """(word of the bank, written value or None, turns of the way back) of a scout whose route ends
+    at the switch; None for what is no good scout.
+    """
+    if len(words) != C.HEADER_WORDS + 1 or bad:
+        return None
+    key, way = words[3], words[4]
+    if way >> 3 & 1 or words != wire.encode(
+        wire.Packet(C.ANYBODY, words[0] >> 16, PACKET.SCOUT, key=key, offset=way)
+    ):
+        return None
+    turns = [way >> 4 * (n + 1) & 15 for n in range(way & 7)]
+    written = key >> 16 if key & C.SWITCH_ASK_WRITE else None
+    return key & C.SWITCH_ASK_WORD, written, turns
+
+
+def answer(words, value):
+    """(number of prefix words, words) of the answer to a good scout, at the port where it came."""
+    source, key = words[0] >> 16, words[3]
+    _, _, turns = question_of(words)
+    reply = wire.encode(wire.Packet(source, source, PACKET.SCOUT_REPLY, key=key, offset=value))
+    return len(turns), prefix_words(turns) + reply
 
 
 # Crossbar -----------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ static int next_entry(struct fi_cq_tagged_entry *entry)
 	return error;
 }
 
-static void wait_for(void *context)
+__attribute__((unused)) static void wait_for(void *context)
 {
 	struct fi_cq_tagged_entry entry;
 	int error = next_entry(&entry);

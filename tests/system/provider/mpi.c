@@ -128,6 +128,30 @@ static void collectives(void)
 	MPI_Type_free(&type);
 }
 
+/* Blocks that are offered and fetched, from all ranks to all at once. */
+static void all_to_all(void)
+{
+	enum { BYTES = 20000 };
+	unsigned char *out = malloc((size_t)ranks * BYTES), *in = malloc((size_t)ranks * BYTES);
+	static long sums[3000], mine[3000];
+
+	for (int i = 0; i < ranks; i++)
+		fill(out + (size_t)i * BYTES, rank * 16 + i, BYTES);
+	memset(in, 0, (size_t)ranks * BYTES);
+	MPI_Alltoall(out, BYTES, MPI_BYTE, in, BYTES, MPI_BYTE, MPI_COMM_WORLD);
+	for (int i = 0; i < ranks; i++)
+		compare(in + (size_t)i * BYTES, i * 16 + rank, BYTES);
+	for (int i = 0; i < 3000; i++)
+		mine[i] = (rank + 1L) * (i + 1);
+	MPI_Allreduce(mine, sums, 3000, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	for (int i = 0; i < 3000; i++)
+		need(sums[i] == ranks * (ranks + 1L) / 2 * (i + 1), "sum %d: %ld", i, sums[i]);
+	for (int i = 0; i < 5; i++)
+		MPI_Barrier(MPI_COMM_WORLD);
+	free(out);
+	free(in);
+}
+
 static void one_sided(void)
 {
 	long *memory = calloc(1024, sizeof(*memory)), got[512], put[512], one = 1, former;
@@ -173,6 +197,7 @@ int main(int argc, char **argv)
 	pingpong(argc > 1 ? strtoul(argv[1], NULL, 0) : 4096);
 	flood();
 	collectives();
+	all_to_all();
 	if (one_sided_too)
 		one_sided();
 	MPI_Barrier(MPI_COMM_WORLD);

@@ -1,6 +1,6 @@
 /* Init of a test guest with an IOMMU: gives both cards to vfio-pci and runs each program of /tests
  * on them, as `PROGRAM FIRMWARE URI URI`. What a program says is on the console; its exit code is
- * told by its name.
+ * told by its name. Then it runs each program of /hosts twice, as on two hosts (guest_hosts.h).
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include "guest.h"
+#include "guest_hosts.h"
 
 #define CARDS	 2
 #define MODULES	 "/modules"
 #define TESTS	 "/tests"
+#define HOSTS	 "/hosts"
 #define FIRMWARE "/mcp.dibfw"
 #define PROBE	 "/sys/bus/pci/drivers_probe"
 
@@ -57,6 +59,14 @@ static void run(const char *path, const char *name)
 	guest_say(name, (unsigned int)status);
 }
 
+static void run_on_hosts(const char *path, const char *name)
+{
+	char told[64];
+
+	snprintf(told, sizeof(told), "hosts_%s", name);
+	guest_say(told, guest_run_on_hosts(path, uris[0], uris[1]));
+}
+
 int main(void)
 {
 	char cards[CARDS][ADDRESS_ROOM];
@@ -70,5 +80,7 @@ int main(void)
 		snprintf(uris[i], sizeof(uris[i]), "vfio:%.15s", cards[i]);
 	}
 	guest_for_each(TESTS, run);
+	setenv("DIBBER_FIRMWARE", FIRMWARE, 1);
+	guest_for_each(HOSTS, run_on_hosts);
 	guest_end();
 }

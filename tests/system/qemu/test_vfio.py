@@ -22,11 +22,17 @@ TESTS = {
     "mailbox": EXAMPLES / "mailbox.c",
     "vfio_refusals": HERE / "vfio_refusals.c",
 }
+# Programs for two hosts: each is run twice, in two network namespaces.
+HOSTS = {
+    name: ROOT / "examples/two_hosts" / f"{name}.c"
+    for name in ("pingpong", "put_strided", "transpose")
+}
 
 
-def programs(directory):
-    """Each of TESTS, built static: {name: path}."""
-    for name, source in TESTS.items():
+def programs(directory, sources):
+    """Each program, built static: {name: path}."""
+    directory.mkdir()
+    for name, source in sources.items():
         machine.build(
             directory / name,
             [source, BUILD / "lib/libdibber.a"],
@@ -34,7 +40,7 @@ def programs(directory):
             f"-I{BUILD}/generated",
             "-pthread",
         )
-    return {name: directory / name for name in TESTS}
+    return {name: directory / name for name in sources}
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +48,23 @@ def console(request, tmp_path_factory):
     """What the guest wrote."""
     directory = tmp_path_factory.mktemp("vfio")
     machine.build(
-        directory / "init", [HERE / "guest_vfio.c", HERE / "guest_common.c"], f"-I{BUILD}/generated"
+        directory / "init",
+        [HERE / f"{name}.c" for name in ("guest_vfio", "guest_hosts", "guest_common")],
+        f"-I{BUILD}/generated",
     )
     files = {
         "init": directory / "init",
         "mcp.dibfw": BUILD / "firmware/mcp.dibfw",
         "modules": None,
         "tests": None,
+        "hosts": None,
     }
     files.update(
         {f"modules/{path.name}": path for path in sorted((BUILD / "qemu/modules").iterdir())}
     )
-    files.update({f"tests/{name}": path for name, path in programs(directory).items()})
+    for folder, sources in (("tests", TESTS), ("hosts", HOSTS)):
+        found = programs(directory / folder, sources)
+        files.update({f"{folder}/{name}": path for name, path in found.items()})
     archive = directory / "initramfs"
     archive.write_bytes(machine.initramfs(files))
     with machine.simulator(directory, request.config.getoption("--seed"), cards=2) as sockets:
@@ -73,6 +84,20 @@ def test_messages_atomics_and_interrupts(console):
 def test_mailboxes(console):
     assert machine.said(console)["mailbox"] == 0
     assert "32 words and the 200000 bytes of the index" in console
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("pingpong", "half a round trip, the host's clock"),
+        ("put_strided", "notice 7: column 5 ends with 63"),
+        ("transpose", "node 1 has its half of the transposed matrix"),
+    ],
+)
+def test_two_programs_in_two_networks_use_a_card_each(console, name, words):
+    """They share nothing but TCP, and the cable between their cards."""
+    assert machine.said(console)[f"hosts_{name}"] == 0, console
+    assert words in console
 
 
 def test_what_cannot_be_opened_is_refused_with_a_reason(console):

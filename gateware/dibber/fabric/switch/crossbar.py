@@ -21,10 +21,13 @@ class Crossbar(LiteXModule):
     Parameters
     ----------
     ports : 2, 4, 8 or 16
+    guest : one more input behind those of the ports, without a port of its own: its packets go to
+            output `turn`
 
     Attributes
     ----------
-    sinks    : list of Endpoint(word_layout), in    by port; the first word of a packet is an order
+    sinks    : list of Endpoint(word_layout), in    by port, then that of the guest; the first word of
+               a packet is an order
     sources  : list of Endpoint(word_layout), out   by port; `prefix` is valid on the first word
     down     : Signal(ports), in    the link of a port is not UP
     disabled : Signal(ports), in    a port is disabled
@@ -35,12 +38,14 @@ class Crossbar(LiteXModule):
 
     Cycles: 3 from an order to the packet's first word at `sources`; 1 for each word after it.
     """
-    def __init__(self, ports):
-        self.inputs  = inputs  = [SwitchInput(ports, n) for n in range(ports)]
+    def __init__(self, ports, guest=False):
+        numbers = [*range(ports)] + [0]*guest
+        self.inputs  = inputs  = [SwitchInput(ports, number) for number in numbers]
         self.outputs = outputs = [SwitchOutput([one.lane for one in inputs]) for _ in range(ports)]
-        for n in range(ports):
-            self.add_module(f"input{n}", inputs[n])
-            self.add_module(f"output{n}", outputs[n])
+        for n, one in enumerate(inputs):
+            self.add_module(f"input{n}", one)
+        for n, output in enumerate(outputs):
+            self.add_module(f"output{n}", output)
         self.sinks    = [one.sink for one in inputs]
         self.sources  = [one.source for one in outputs]
         self.down     = Signal(ports)

@@ -64,6 +64,9 @@ class SwitchInput(LiteXModule):
     passed   : Signal(), out                a good packet was passed on whole
     bad      : Signal(), out                a packet that came in bad was dropped or passed on
     drop     : Record(drop_layout), out
+    ends     : Signal(), out                the word at the sink is the order of a packet whose route
+               ends here; it is taken
+    discards : Signal(), out                the word at the sink is of a dropped packet; it is taken
 
     Cycles: 1 from the order to `request`; 0 from sink to lane. `taken` is late in the cycle.
     """
@@ -80,6 +83,8 @@ class SwitchInput(LiteXModule):
         self.passed   = Signal()
         self.bad      = Signal()
         self.drop     = drop = Record(drop_layout())
+        self.ends     = Signal()
+        self.discards = Signal()
 
         # # #
 
@@ -160,6 +165,8 @@ class SwitchInput(LiteXModule):
             only.eq(head & sink.valid & sink.last),
             sink.ready.eq(head | discard | passes),
             self.passed.eq(ends & ~sink.bad),
+            self.ends.eq(head & sink.valid & ~sink.last & (order.fault == FAULT_ROUTE_END)),
+            self.discards.eq(discard & sink.valid),
             self.bad.eq((ends | only) & sink.bad),
             If(busy,
                 drop.strobe.eq(Mux(self.granted, cut, refused))

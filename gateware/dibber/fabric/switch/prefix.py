@@ -23,6 +23,9 @@ def order_layout():
     turn   : of the prefix word
     behind : number of prefix words behind it
     fault  : FAULT_*; with a fault, the other fields have no meaning
+
+    Above the order, bits 31:16 are those of the packet's first word. If the packet has no prefix,
+    this is the node that sent it (struct packet_header).
     """
     return [("turn", TURN_BITS), ("behind", HOP_BITS), ("fault", FAULT_BITS)]
 
@@ -63,5 +66,5 @@ class PrefixCheck(LiteXModule):
                 order.fault.eq(FAULT_PREFIX)
             ),
             sink.connect(source, omit={"data"}),
-            source.data.eq(Mux(sink.first, order.raw_bits(), sink.data)),
+            source.data.eq(Cat(Mux(sink.first, order.raw_bits(), sink.data[:16]), sink.data[16:])),
         ]

@@ -37,6 +37,7 @@ class SwitchRegisters(LiteXModule):
     ----------
     port     : line_port(32), from the bank's first byte
     identity : Signal(32), in       a number that differs for each switch
+    asked_at : Signal(8), in        as register ASKED_AT
     shown    : list of Record(shown_layout()), in, by port
     enable   : Signal(ports), out
     limit    : Signal(16), out      as register LIMIT
@@ -47,6 +48,7 @@ class SwitchRegisters(LiteXModule):
         ports = len(counters)
         self.port     = port = line_port(32)
         self.identity = Signal(32)
+        self.asked_at = Signal(8)
         self.shown    = [Record(shown_layout()) for _ in range(ports)]
         self.enable   = Signal(ports)
         self.limit    = Signal(16)
@@ -71,6 +73,7 @@ class SwitchRegisters(LiteXModule):
             status["BUILD"][0].eq(code_crc()),
             status["CLOCK_HZ"][0].eq(int(clock_hz)),
             status["IDENTITY"][0].eq(self.identity),
+            status["ASKED_AT"][0].eq(self.asked_at),
             status["GEOMETRY"][0].eq(
                 sum(geometry[f.name] << f.lsb for f in SWITCH["GEOMETRY"].fields)),
         ]

@@ -11,7 +11,9 @@ from dibber.fabric.switch.buffer import BUFFER_WORDS, InputBuffer, headroom_word
 from dibber.fabric.switch.crossbar import Crossbar
 from dibber.fabric.switch.input import LIMIT_TICKS
 from dibber.fabric.switch.registers import SwitchRegisters
-from dibber.interface.description import C, SWITCH_DROP
+from dibber.fabric.switch.teller import Teller
+from dibber.interface.description import C, CHANNEL, SWITCH_DROP
+from dibber.interface.register_bank import line_port
 from dibber.link.port import LinkPort
 
 CHANNELS = 4
@@ -79,7 +81,9 @@ class Switch(LiteXModule):
                 has no driver here
     signals   : Signal(ports), in   bit n: the PHY of port n detects a signal
     identity  : Signal(32), in      a number that differs for each switch
-    registers : SwitchRegisters; its `port` is for the bus
+    port      : line_port(32), to the registers, for a bus beside the cables; it goes first
+    registers : SwitchRegisters
+    teller    : Teller, which answers scouts
     crossbars : list of Crossbar, by channel
 
     Cycles: 7 from a header word on `serial_rx` to the same word on `serial_tx`, if the output is
@@ -88,7 +92,11 @@ class Switch(LiteXModule):
     def __init__(self, ports, clock_hz, cable_meters=CABLE_METERS):
         assert ports in (2, 4, 8, 16)
         self.ports     = links = [SwitchPort(cable_meters, clock_hz) for _ in range(ports)]
-        self.crossbars = crossbars = [Crossbar(ports) for _ in range(CHANNELS)]
+        self.crossbars = crossbars = [
+            Crossbar(ports, guest=channel == CHANNEL.CONTROL) for channel in range(CHANNELS)]
+        control        = crossbars[CHANNEL.CONTROL]
+        self.teller    = teller = Teller(control.inputs[:ports])
+        self.port      = port = line_port(32)
         self.signals   = Signal(ports)
         self.identity  = Signal(32)
         for n, link in enumerate(links):
@@ -121,6 +129,24 @@ class Switch(LiteXModule):
                     for link, source in zip(links, crossbar.sources)],
             ]
 
+        # Registers --------------------------------------------------------------------------------
+
+        # The bus waits for nothing, so a scout waits for the bus.
+        by_bus = Signal()
+        asked  = Signal(2)  # the bus read in the cycle before, two cycles before
+        self.sync += asked.eq(Cat(port.re & ~port.we, asked[0]))
+        self.comb += [
+            by_bus.eq(port.re | port.we),
+            teller.granted.eq(~by_bus),
+            *[getattr(registers.port, name).eq(
+                    Mux(by_bus, getattr(port, name), getattr(teller.port, name)))
+                for name in ["adr", "dat_w", "be", "we", "re"]],
+            teller.port.dat_r.eq(registers.port.dat_r),
+            If(asked[1], port.dat_r.eq(registers.port.dat_r)),
+            registers.asked_at.eq(teller.at),
+            teller.source.connect(control.sinks[ports]),
+        ]
+
         # Ports ------------------------------------------------------------------------------------
 
         for n, (link, shown) in enumerate(zip(links, registers.shown)):
@@ -144,12 +170,25 @@ class Switch(LiteXModule):
         """The pulses of one port by counter name. Each channel may have one in the same cycle."""
         inputs  = [crossbar.inputs[number] for crossbar in self.crossbars]
         outputs = [crossbar.outputs[number] for crossbar in self.crossbars]
+        teller  = self.teller
+        guest   = self.crossbars[CHANNEL.CONTROL].inputs[-1]
+        here    = teller.at == number
+        # What becomes of packets whose route ends here is known when a scout was answered or not.
+        ending  = {
+            CHANNEL.CONTROL: [teller.refused[number], teller.busy[number]],
+            **{n: [one.drop.strobe & (one.drop.reason == SWITCH_DROP.ROUTE_END)]
+                for n, one in enumerate(inputs) if n != CHANNEL.CONTROL},
+        }
         events  = {
+            "ASKED":          [guest.passed & here],
             "PACKETS_PASSED": [one.passed for one in inputs],
             "PACKETS_BAD":    [one.bad for one in inputs],
             "PACKETS_SENT":   [one.sent for one in outputs],
-            **{f"DROPPED_{name}": [one.drop.strobe & (one.drop.reason == value) for one in inputs]
-                for name, value, _ in SWITCH_DROP.values},
+            **{f"DROPPED_{name}": [
+                    *[one.drop.strobe & (one.drop.reason == value) for one in inputs],
+                    guest.drop.strobe & (guest.drop.reason == value) & here]
+                for name, value, _ in SWITCH_DROP.values if value != SWITCH_DROP.ROUTE_END},
+            "DROPPED_ROUTE_END": [one for of_channel in ending.values() for one in of_channel],
         }
         pulses  = {name: pulse for name, pulse in self.ports[number].counters.items()
             if name != "PACKET_MISROUTED"}

@@ -210,6 +210,7 @@ class ChannelReceiver(LiteXModule):
                 active.eq(0),
                 expected.eq(0),
                 begun.eq(0),
+                self.credit.eq(depth - fifo.level),
             ),
         ]
 

@@ -17,6 +17,19 @@ TESTS = {
     "patterns": "What applications send, by the geometry of DDTBench: direct, packed, contiguous.",
     "link": "Round trip, rate, STOP/GO and payload's share by cable length; bit errors found, and "
     "the rate with them.",
+    "mpi": "MPI programs: ping-pong, collectives, dense patterns, b_eff, puts of vector types.",
     "soak": "Random transfers of all kinds over a bad cable that is sometimes unplugged, every "
     "byte compared.",
 }
+
+# Benchmarks of simulated networks of switches, which 'bench all' leaves out: they need the switches
+# of 'make switches', and minutes.
+NETWORK_TESTS = {
+    "hops": "Latency and rate by the number of switches between two cards, and strided deposits "
+    "through three switches.",
+    "pattern": "All cards of a network put at once: shift, random permutation, hot spot, all to "
+    "all; rate, fairness, bound by cut and link.",
+}
+
+# Module of a benchmark that is not the one of its name.
+MODULES = {"pattern": "traffic"}

@@ -33,6 +33,7 @@ TERMS = {
     "pcie_down": "PCIe down",
     "engine": "engine",
     "wire": "wire",
+    "cut": "cut",
 }
 BEYOND = 2  # a series above so many times the highest bound is named, not drawn
 ALIKE = 0.02  # of the chart's height: closer lines cover each other

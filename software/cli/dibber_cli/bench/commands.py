@@ -5,23 +5,66 @@ The library for charts is imported only where it is needed, because the import t
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import dataclasses
 import json
 import resource
 import tempfile
 import time
 from pathlib import Path
 
+from dibber.interface.description import C
+
 from dibber_cli import numbers, output, profile
-from dibber_cli.bench import TESTS, compare, hosts, results
+from dibber_cli.bench import NETWORK_TESTS, TESTS, compare, hosts, results
 from dibber_cli.errors import CommandError, UsageError
 
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick):
+def _points(test, series, quick, duration=0, both=False, depth=0):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
+
+    duration : milliseconds of each point; 0: each transfer once
+    both     : both cards send
+    depth    : commands under way; 0: as the benchmark has it
     """
+    chosen = _chosen_points(test, series, quick)
+    return [_altered(test, point, duration, both, depth) for point in chosen]
+
+
+def _altered(test, point, duration, both, depth):
+    """A point with what --duration, --both and --depth ask for."""
+    from dibber_cli.bench import worker
+    from dibber_cli.bench.point import Point
+
+    if not (duration or both or depth):
+        return point
+    option = "--duration" if duration else "--both" if both else "--depth"
+    if not isinstance(point, Point) or point.operation not in worker.OPERATIONS:
+        raise UsageError(
+            f"bench {test.NAME}: {getattr(point, 'series', 'it')} has no {option}",
+            "stride, block, element, matrix and patterns have it for puts and gets: --series",
+        )
+    if both and point.both_ways:
+        raise UsageError(f"bench {test.NAME} sends in both directions without --both")
+    return dataclasses.replace(
+        point,
+        senders=(0, 1) if both else point.senders,
+        duration_ps=round(duration * 1e9),
+        outstanding=depth or point.outstanding,
+    )
+
+
+def _altering(arguments):
+    """The values of --duration, --both and --depth; a command without them has their defaults."""
+    return tuple(
+        getattr(arguments, name, default)
+        for name, default in (("duration", 0), ("both", False), ("depth", 0))
+    )
+
+
+def _chosen_points(test, series, quick):
     few = test.QUICK if quick else {}
     if not series:
         return test.points(**few)
@@ -44,7 +87,8 @@ def _check(names, arguments):
     # A mistake in the command line is reported before a missing file.
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
-    points = {name: _points(results.module(name), series, arguments.quick) for name in names}
+    how = _altering(arguments)
+    points = {name: _points(results.module(name), series, arguments.quick, *how) for name in names}
     out = Path(arguments.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -99,11 +143,18 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         command += f" --series {series}"
     if arguments.quick:
         command += " --quick"
+    duration, both, depth = _altering(arguments)
+    command += f" --duration {duration:g}" if duration else ""
+    command += " --both" if both else ""
+    command += f" --depth {depth}" if depth else ""
     if cards:
         command += f" --client {arguments.client}" if arguments.client else ""
         command += "".join(f" {uri}" for uri in arguments.uris)
     try:
-        result = session.run(test, chosen, arguments.seed, command, points, progress, cards)
+        timeline = getattr(arguments, "timeline", None)
+        result = session.run(
+            test, chosen, arguments.seed, command, points, progress, cards, timeline
+        )
     except CommandError as error:
         if kept := _keep(name, error, arguments):
             raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
@@ -120,6 +171,11 @@ def _run(name, arguments, chosen, points, series="", cards=None):
             f"quick: {len(points)} of {len(test.points())} points{kept}",
             *result.get("notes", ()),
         ]
+    added = [f"each point goes on for {duration:g} ms"] if duration else []
+    added += ["both cards send: values and bounds are those of both directions together"] * both
+    added += [f"--depth: {depth} commands under way, whatever is said below"] if depth else []
+    if added:
+        result["notes"] = [*added, *result.get("notes", ())]
     return test, result, report.write(result, test.panels(result), Path(arguments.out))
 
 
@@ -128,6 +184,7 @@ def run(arguments):
     from dibber_cli.bench import report
 
     hosts.check(arguments)
+    hosts.check_timeline(arguments, results.module(arguments.test))
     if arguments.server:
         return hosts.serve(arguments, results.module(arguments.test), _points)
     chosen, points = _check([arguments.test], arguments)
@@ -280,7 +337,7 @@ def add_to(sub, group, command, add_profile):
         "Measure, with the bound beside each value; report and compare results.",
         "TEST",
     )
-    for name, text in TESTS.items():
+    for name, text in {**TESTS, **NETWORK_TESTS}.items():
         p = command(
             bench,
             name,
@@ -291,8 +348,26 @@ def add_to(sub, group, command, add_profile):
         p.set_defaults(test=name)
         add_profile(p)
         p.add_argument("--series", default="", metavar="NAME,…", help="measure only these series")
+        p.add_argument(
+            "--duration",
+            type=numbers.real(0, hosts.MOST_DURATION_MS),
+            default=0,
+            metavar="MS",
+            help="repeat the transfers of each point for so many milliseconds of the card's time",
+        )
+        p.add_argument("--both", action="store_true", help="let both cards send, at the same time")
+        p.add_argument(
+            "--depth",
+            type=numbers.whole(0, C.SLOTS),
+            default=0,
+            metavar="N",
+            help="commands under way at once (default 0: as the benchmark has it)",
+        )
         _add_out(p)
-        hosts.add_to(p)
+        if name in TESTS:
+            hosts.add_to(p)
+        else:
+            p.set_defaults(**hosts.NONE)
 
     p = command(
         bench,

@@ -7,6 +7,7 @@ import dataclasses
 import secrets
 import socket
 
+from dibber.interface.description import C
 from libdibber.exchange import Exchange, ExchangeError
 
 from dibber_cli import numbers, paths
@@ -18,6 +19,7 @@ PORT = "7471"
 TOKEN_BYTES = 8  # of a token that a server makes up
 WAIT_SECONDS = 600  # for the other side to come
 ANSWER_SECONDS = 120  # for the other side to take a run
+MOST_DURATION_MS = 3.6e6
 
 
 # Cards --------------------------------------------------------------------------------------------
@@ -35,6 +37,7 @@ class Cards:
     """
 
     stats = None
+    server = remote.Server  # class of the pipe to a program on the other host
 
     def __init__(self, uris, exchange=None):
         self.uris, self.exchange, self.opened = uris, exchange, None
@@ -94,6 +97,28 @@ def check(arguments):
         raise UsageError("--port and --token belong to --server and --client")
 
 
+def check_timeline(arguments, test):
+    """Raise UsageError when --timeline makes no sense with a benchmark and its cards."""
+    if arguments.timeline and (arguments.server or arguments.uris):
+        raise UsageError(
+            "--timeline is of the simulator that this command starts",
+            "for cards that are there: dibber sim start --timeline FILE",
+        )
+    if arguments.timeline and hasattr(test, "measure"):
+        raise UsageError(f"bench {test.NAME} starts several simulators: it has no --timeline")
+
+
+# The values of add_to() for a benchmark that has its own simulated cards.
+NONE = {
+    "uris": [],
+    "timeline": None,
+    "server": False,
+    "client": None,
+    "port": None,
+    "token": None,
+}
+
+
 def add_to(p):
     """Add URIs and options for cards that are there already to a benchmark's command line."""
     p.add_argument(
@@ -102,6 +127,11 @@ def add_to(p):
         nargs="*",
         type=numbers.uri,
         help="two cards of this host; one with --server or --client (default: a simulated pair)",
+    )
+    p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what both cards do in simulated time, as Chrome trace events",
     )
     p.add_argument(
         "--server", action="store_true", help="serve one run with the card URI of this host"
@@ -137,12 +167,15 @@ def _agree(exchange, test, points_of):
     try:
         name, seed, digest = wanted["test"], int(wanted["seed"]), wanted["digest"]
         series, quick = str(wanted["series"]), bool(wanted["quick"])
+        altered = float(wanted["duration"]), bool(wanted["both"]), int(wanted["depth"])
+        if not (0 <= altered[0] <= MOST_DURATION_MS and 0 <= altered[2] <= C.SLOTS):
+            raise ValueError("a duration or depth is out of range")
     except (TypeError, KeyError, ValueError) as error:
         _refuse(exchange, f"it makes no sense: {error!r}")
     if name != test.NAME:
         _refuse(exchange, f"this server measures {test.NAME}, not {str(name)[:40]}")
     try:
-        points = points_of(test, series, quick)
+        points = points_of(test, series, quick, *altered)
     except CommandError as error:
         _refuse(exchange, str(error))
     if remote.digest(points) != digest:
@@ -154,10 +187,8 @@ def _agree(exchange, test, points_of):
 def serve(arguments, test, points_of):
     """`dibber bench NAME --server URI`: one run.
 
-    points_of : (test, series, quick) → points
+    points_of : (test, series, quick, duration, both, depth) → points
     """
-    if hasattr(test, "measure"):
-        raise UsageError(f"bench {test.NAME} needs its own simulated cards: it has no --server")
     where, token = arguments.port or PORT, arguments.token or secrets.token_hex(TOKEN_BYTES)
     port = where.rpartition(":")[2]
     print(
@@ -170,6 +201,10 @@ def serve(arguments, test, points_of):
     try:
         with Exchange.listen(where, token=token, timeout=WAIT_SECONDS) as exchange:
             seed, points = _agree(exchange, test, points_of)
+            if hasattr(test, "serve"):
+                test.serve(exchange, uri, seed)
+                print("the run is over")
+                return 0
             kind = getattr(test, "PROGRAM", Worker)
             failed = program.main(
                 remote.Client(exchange, points), kind, uri, 1, str(paths.FIRMWARE), seed, points
@@ -191,8 +226,6 @@ def cards(arguments, test, points):
     if not arguments.uris:
         yield None
         return
-    if hasattr(test, "measure"):
-        raise UsageError(f"bench {test.NAME} needs its own simulated cards: it takes no URI")
     if not arguments.client:
         yield Cards(list(arguments.uris))
         return
@@ -205,6 +238,9 @@ def cards(arguments, test, points):
                 "test": test.NAME,
                 "series": arguments.series,
                 "quick": arguments.quick,
+                "duration": arguments.duration,
+                "both": arguments.both,
+                "depth": arguments.depth,
                 "seed": arguments.seed,
                 "digest": remote.digest(points),
             }

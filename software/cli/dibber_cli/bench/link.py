@@ -1,6 +1,7 @@
 """`link`: rates by the cable's length, with and without STOP/GO, and by its bit error rate.
 
-Each point has a pair of cards with a cable of its own. dibber_cli/link/measure.py measures.
+Each point has a pair of cards with a cable of its own. dibber_cli/link/measure.py measures. With
+cards that are there, on one host or two, there is one point: their cable.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 import libdibber
 from dibber.interface.description import RIGHT
 
-from dibber_cli.bench import session
+from dibber_cli.bench import distant, session
 from dibber_cli.bench.bound import PACKET_OVERHEAD, PACKET_PAYLOAD, bound
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
 from dibber_cli.link import measure as cable
 from dibber_cli.link.side import Ends
+from dibber_cli.link.tasks import IDLE, Task, nothing
 from dibber_cli.simulator import Pair
 
 NAME = "link"
@@ -30,6 +32,11 @@ TOTAL_GAPS = 1 << 17  # … byte by byte: the target's PCIe cannot keep up and S
 TOTAL_BER = 1 << 19  # … and over a cable with bit errors
 PRBS_NS = 2_000_000
 WINDOW_NS = 250_000  # over which words are counted
+LOAD_NS, SOON_NS = (
+    2_000_000_000,
+    500_000_000,
+)  # without a common clock: of the load, before counting
+THERE = "as it is"  # the cable of cards that are there
 
 VERSIONS = ("build", "mcp_identity", "interface_version", "interface_hash")  # of Card.info()
 
@@ -61,56 +68,78 @@ def rate(ends, total, block=0):
     """MB/s from card 0 to card 1; raises CommandError when a transfer failed. Returns (MB/s, bytes
     that came wrong).
     """
-    _, key = ends.both(lambda side: None, cable.offer)
-    (value, bad), _ = ends.both(lambda side: cable.send(side, key, total, block), lambda side: None)
-    _, wrong = ends.both(lambda side: None, lambda side: cable.wrong_bytes(side, block))
+    _, key = ends.both(IDLE, Task(cable.offer))
+    (value, bad), _ = ends.both(Task(cable.send, key, total, block), IDLE)
+    _, wrong = ends.both(IDLE, Task(cable.wrong_bytes, block))
     if bad:
         raise CommandError(f"bench link: transfers ended with {', '.join(sorted(set(bad)))}")
     return value, wrong
 
 
+def now(side):
+    return side.now()
+
+
+def load(side, key, begin, nanoseconds):
+    """Keep the link busy with contiguous puts until `nanoseconds` after `begin`; None: from now."""
+    region = side.endpoint.register(libdibber.alloc(side.chunk), RIGHT.LOCAL_READ)
+    end, under_way = (begin or side.now()) + nanoseconds, 0
+    while side.now() < end or under_way:
+        while under_way < 2 and side.now() < end:
+            side.endpoint.put(region.key, 0, key, 0, side.chunk, node=1)
+            under_way += 1
+        side.endpoint.wait(100_000_000)
+        under_way -= len(side.endpoint.poll())
+    region.close()
+
+
+# Both count words: bytes in units of 4.
+WORDS = ("COUNT_BYTES_RECEIVED", "COUNT_WORDS_RECEIVED")
+
+
+def _at_packet_end(side):
+    before = side.card.read_register(WORDS[0])
+    while side.card.read_register(WORDS[0]) == before:
+        pass
+    return [side.card.read_register(name) for name in WORDS]
+
+
+def watch(side, begin):
+    """Payload's percentage of the words between the ends of two packets."""
+    side.sleep(begin - side.now() if begin else SOON_NS)
+    first = _at_packet_end(side)
+    side.sleep(WINDOW_NS)
+    last = _at_packet_end(side)
+    payload, words = (b - a for a, b in zip(first, last))
+    return 100 * payload / words
+
+
+def close_region(side):
+    side.region.close()
+
+
+def card_info(side):
+    return side.card.info()
+
+
 def payload_share(ends):
     """Payload's percentage of the words that reach card 1, while only card 0 puts contiguous bytes.
 
-    It is read between the ends of two packets, so a whole number of packets was counted.
+    It is read between the ends of two packets, so a whole number of packets was counted. Only a
+    simulator's time is the same on both sides.
     """
-    _, key = ends.both(lambda side: None, cable.offer)
-    names = ("BYTES_RECEIVED", "WORDS_RECEIVED")  # both count words: bytes in units of 4
-    begin = max(ends.both(lambda side: side.now())) + 50_000
-
-    def load(side):
-        region = side.endpoint.register(libdibber.alloc(cable.CHUNK), RIGHT.LOCAL_READ)
-        under_way = 0
-        while side.now() < begin + 2 * WINDOW_NS or under_way:
-            while under_way < 2 and side.now() < begin + 2 * WINDOW_NS:
-                side.endpoint.put(region.key, 0, key, 0, cable.CHUNK, node=1)
-                under_way += 1
-            side.endpoint.wait(100_000_000)
-            under_way -= len(side.endpoint.poll())
-        region.close()
-
-    def at_packet_end(side):
-        before = side.card.read_register("COUNT_BYTES_RECEIVED")
-        while side.card.read_register("COUNT_BYTES_RECEIVED") == before:
-            pass
-        return [side.card.read_register(f"COUNT_{name}") for name in names]
-
-    def watch(side):
-        side.sleep(begin - side.now())
-        first = at_packet_end(side)
-        side.sleep(WINDOW_NS)
-        last = at_packet_end(side)
-        payload, words = (b - a for a, b in zip(first, last))
-        return 100 * payload / words
-
-    _, share = ends.both(load, watch)
-    ends.both(lambda side: None, lambda side: side.region.close())
+    _, key = ends.both(IDLE, Task(cable.offer))
+    begin, nanoseconds = None, LOAD_NS
+    if all(info["simulated_clock"] for info in ends.both(Task(card_info))):
+        begin, nanoseconds = max(ends.both(Task(now))) + 50_000, 2 * WINDOW_NS
+    _, share = ends.both(Task(load, key, begin, nanoseconds), Task(watch, begin))
+    ends.both(IDLE, Task(close_region))
     return share
 
 
 def by_length(ends, point):
-    found = {"round_trip_ns": max(ends.both(cable.round_trip))}
-    found["train_ns"] = max(time for _, time in ends.both(cable.train))
+    found = {"round_trip_ns": max(ends.both(Task(cable.round_trip)))}
+    found["train_ns"] = max(time for _, time in ends.both(Task(cable.train)))
     found["rate"], wrong = rate(ends, TOTAL)
     found["rate_gaps"], wrong_gaps = rate(ends, TOTAL_GAPS, 1)
     found["payload_share"] = payload_share(ends)
@@ -121,7 +150,7 @@ def by_errors(ends, point):
     errors = cable.prbs(ends, cable.sequence_of("PRBS31"), PRBS_NS)
     if not all(e["locked"] for e in errors):
         raise CommandError("bench link: a card does not find the bit sequence")
-    ends.both(cable.wait_up)
+    ends.both(Task(cable.wait_up))
     value, wrong = rate(ends, TOTAL_BER)
     return {
         "bits": sum(e["bits"] for e in errors),
@@ -132,16 +161,53 @@ def by_errors(ends, point):
     }
 
 
-def measure(profile, seed, points, progress=None):
+# What the server of a run between two hosts may be ordered to do.
+ORDERS = (
+    *(nothing, now, load, watch, close_region, card_info),
+    *(cable.offer, cable.send, cable.wrong_bytes, cable.round_trip, cable.train, cable.wait_up),
+    *(cable.prbs_settle, cable.prbs_count),
+)
+
+
+def serve(exchange, uri, _seed):
+    """The part of the host that listens, see hosts.serve()."""
+    distant.serve(exchange, uri, ORDERS)
+
+
+def measure_cards(profile, cards, progress=None):
+    """measure() for the cable between hosts.Cards."""
+    point = Cable(THERE, 0)
+    if cards.exchange:
+        opened = distant.Distant(cards.uris[0], cards.exchange)
+    else:
+        opened = Ends(cards.uris)
+    with opened as ends:
+        if any(time is None for _, time in ends.both(Task(cable.wait_up))):
+            raise CommandError("bench link: the link is not up", "'dibber link test' says why")
+        infos = ends.both(Task(card_info))
+        cards.opened = [{**info, "simulated": bool(info["simulated_clock"])} for info in infos]
+        cards.fitted(profile)  # a wrong profile is told before anything is measured
+        info = infos[0]
+        found = {**by_length(ends, point), "errors": by_errors(ends, point)}
+    result = {"point": point, "clock_hz": info["clock_hz"], **found}
+    versions = session.versions_of(*(info[name] for name in VERSIONS))
+    if progress:
+        progress.step(point.series)
+    return [result], versions, _compared([found, found["errors"]])
+
+
+def measure(profile, seed, points, progress=None, cards=None):
     """A pair for each point; results are dictionaries with the point and what by_length() or
-    by_errors() found.
+    by_errors() found. With hosts.Cards: their cable alone.
     """
+    if cards:
+        return measure_cards(profile, cards, progress)
     results, versions = [], {}
     for point in points:
         if progress:
             progress.draw(f"{point.series}, {point.x:g}")
         with Pair(profile, seed=seed, options=point.options) as pair, Ends(pair.uris) as ends:
-            if any(time is None for _, time in ends.both(cable.wait_up)):
+            if any(time is None for _, time in ends.both(Task(cable.wait_up))):
                 raise CommandError(
                     f"bench link: no link at {point.series} {point.x:g}",
                     "'dibber link test' says why",
@@ -152,15 +218,15 @@ def measure(profile, seed, points, progress=None):
             versions = session.versions_of(*(info[name] for name in VERSIONS))
         if progress:
             progress.step(f"{point.series}, {point.x:g}")
-    return (
-        results,
-        versions,
-        {
-            "bytes_compared": sum(r["bytes_compared"] for r in results),
-            "guard_bytes_compared": 0,
-            "bytes_wrong": sum(r["bytes_wrong"] for r in results),
-        },
-    )
+    return results, versions, _compared(results)
+
+
+def _compared(results):
+    return {
+        "bytes_compared": sum(r["bytes_compared"] for r in results),
+        "guard_bytes_compared": 0,
+        "bytes_wrong": sum(r["bytes_wrong"] for r in results),
+    }
 
 
 # Report -------------------------------------------------------------------------------------------
@@ -212,8 +278,40 @@ def _errors(profile, results):
         yield _row("rate-with-errors", x, "BER", round(r["rate"], 1), "MB/s", *_bound(profile))
 
 
+def _there(profile, results):
+    """Rows of the cable of cards that are there."""
+    framed = round(100 * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD), 2)
+    for r in results:
+        errors = r["errors"]
+        rows = (
+            ("rate", round(r["rate"], 1), "MB/s", *_bound(profile)),
+            ("rate-stop-go", round(r["rate_gaps"], 1), "MB/s", *_bound(profile, 1)),
+            ("payload-share", round(r["payload_share"], 2), "%", framed, "link"),
+            ("round-trip", round(r["round_trip_ns"], 1), "ns", None, None),
+            ("training", round(r["train_ns"] / 1000, 2), "us", None, None),
+            ("errors-found", errors["errors"] / errors["bits"], "/bit", None, None),
+        )
+        for series, value, unit, most, term in rows:
+            yield _row(series, THERE, "cable", value, unit, most, term)
+
+
+def _found_there(r, link):
+    metres, doubt = cable.cable_length(r["round_trip_ns"], link, r["clock_hz"])
+    yield (
+        f"the cable has {metres:.1f} ± {doubt:.1f} m by the round trip, if the transceivers are "
+        "those of the profile"
+    )
+    errors = r["errors"]
+    yield (
+        f"{errors['errors']} errors in {errors['bits']:.2g} bits: with 95 % confidence a bit error "
+        f"rate below {cable.upper_bound(errors['errors'], errors['bits']):.1e}"
+    )
+
+
 def _findings(profile, results):
     link = cable.transceivers(profile)
+    for r in (r for r in results if r["point"].series == THERE):
+        yield from _found_there(r, link)
     for r in (r for r in results if r["point"].series == "length"):
         metres, doubt = cable.cable_length(r["round_trip_ns"], link, r["clock_hz"])
         yield f"{r['point'].x:g} m of cable: {metres:.1f} ± {doubt:.1f} m by the round trip"
@@ -226,9 +324,15 @@ def _findings(profile, results):
 
 
 def evaluate(profile, seed, results):
-    of = {kind: [r for r in results if r["point"].series == kind] for kind in ("length", "ber")}
+    of = {
+        kind: [r for r in results if r["point"].series == kind] for kind in ("length", "ber", THERE)
+    }
     return {
-        "points": [*_lengths(profile, of["length"]), *_errors(profile, of["ber"])],
+        "points": [
+            *_lengths(profile, of["length"]),
+            *_errors(profile, of["ber"]),
+            *_there(profile, of[THERE]),
+        ],
         "findings": list(_findings(profile, results)),
         "notes": [
             f"rate: {TOTAL >> 10} KiB in puts of {cable.CHUNK >> 10} KiB, {cable.DEPTH} under way; "
@@ -254,12 +358,13 @@ def _present(report, names):
 
 
 def tables(report):
+    there = any(p["x"] == THERE for p in report["points"])
     return [
         Table(heading, series, brief)
         for heading, series, brief in (
-            ("metres", _present(report, LENGTH[:2]), False),
-            ("metres", _present(report, LENGTH[2:]), False),
-            ("BER of the cable", _present(report, ERRORS), False),
+            ("cable" if there else "metres", _present(report, LENGTH[:2]), False),
+            ("cable" if there else "metres", _present(report, LENGTH[2:]), False),
+            ("cable" if there else "BER of the cable", _present(report, ERRORS), False),
         )
         if series
     ]

@@ -70,7 +70,7 @@ def _run(profile, *words):
 
 
 def _without_cable(profile):
-    return dataclasses.replace(profile, data_width=WIDTH, link_rate=NO_CABLE)
+    return dataclasses.replace(profile, data_width=WIDTH, link_rate=NO_CABLE, mtu=0)
 
 
 def _point(profile, series, x, x_unit, rate, length, best):

@@ -27,6 +27,7 @@ class Point:
                      card moves contiguous bytes
     operation      : of worker.OPERATIONS
     number         : of the point in its run; seeds its payload
+    duration_ps    : the transfers are made again and again for so long; 0: once
     """
 
     series: str
@@ -38,6 +39,7 @@ class Point:
     packed: bool = False
     operation: str = "put"
     number: int = 0
+    duration_ps: int = 0
 
     @property
     def transfers(self):

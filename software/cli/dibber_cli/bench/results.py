@@ -7,15 +7,16 @@ import json
 import pathlib
 import types
 
-from dibber_cli.bench import TESTS
+from dibber_cli.bench import MODULES, NETWORK_TESTS, TESTS
 from dibber_cli.errors import CommandError
 
 KEYS = {"test", "profile", "seed", "points", "versions"}  # of the JSON that report.write() writes
+ORDER = [*TESTS, *NETWORK_TESTS]
 
 
 def module(test: str) -> types.ModuleType:
     """The module of the benchmark of that name."""
-    return importlib.import_module(f"dibber_cli.bench.{test}")
+    return importlib.import_module(f"dibber_cli.bench.{MODULES.get(test, test)}")
 
 
 def _read(path: pathlib.Path) -> dict | None:
@@ -27,12 +28,12 @@ def _read(path: pathlib.Path) -> dict | None:
             f"{path}: {error}",
             "it is not what 'dibber bench' writes: measure again, or take it away",
         ) from error
-    is_one = isinstance(value, dict) and KEYS <= set(value) and value["test"] in TESTS
+    is_one = isinstance(value, dict) and KEYS <= set(value) and value["test"] in ORDER
     return value if is_one else None
 
 
 def load(path: pathlib.Path) -> list[dict]:
-    """The results in a folder, or the one in a file, in the order of TESTS and of profiles.
+    """The results in a folder, or the one in a file, in the order of ORDER and of profiles.
 
     Other files, and other JSON, are skipped. Raises CommandError if there is no result.
     """
@@ -47,5 +48,4 @@ def load(path: pathlib.Path) -> list[dict]:
         raise CommandError(
             f"no results in {path}", f"'dibber bench all --out {path}' measures them"
         )
-    order = list(TESTS)
-    return sorted(found, key=lambda result: (order.index(result["test"]), result["profile"]))
+    return sorted(found, key=lambda result: (ORDER.index(result["test"]), result["profile"]))

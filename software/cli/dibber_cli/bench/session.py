@@ -12,7 +12,7 @@ from dibber_cli.bench import cpu, program, remote, stages
 from dibber_cli.bench.bound import bound
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, advice_on
-from dibber_cli.simulator import Pair
+from dibber_cli.simulator import Network, Pair
 
 # The library's first bus address. The bound only needs to know whether it is below 4 GiB.
 BUS_ADDRESS = 0x1000_0000
@@ -36,7 +36,7 @@ class Workers:
     def _start(self, context, kind, seed, points):
         for node in range(2):
             if self.pair.uris[node] is None:
-                self.pipes.append(remote.Server(self.pair.exchange))
+                self.pipes.append(self.pair.server(self.pair.exchange))
                 continue
             ours, theirs = context.Pipe()
             process = context.Process(
@@ -120,7 +120,9 @@ class Workers:
             pipe.close()
 
 
-def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards=None):
+def measure(
+    profile, seed, points, progress=None, options=(), kind=Worker, cards=None, topology=None
+):
     """Run `points` on a pair of simulated cards, or on `cards` (hosts.Cards). Returns (results,
     versions, simulator's statistics file as text).
 
@@ -128,7 +130,8 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards
     had the commands, bytes_wrong and guards (guard bytes compared) where it received; busy, one of
     each card: stages.between().
 
-    kind : class of the programs that do the points
+    kind     : class of the programs that do the points
+    topology : of two simulated cards, in place of a pair
 
     If a point fails, the error's `measured` has the times of the points before it: a list of
     dictionaries with series, x, and elapsed_ps of both cards.
@@ -136,7 +139,12 @@ def measure(profile, seed, points, progress=None, options=(), kind=Worker, cards
     check()
     results = []
     try:
-        stats, versions = _measure(profile, seed, points, progress, options, kind, results, cards)
+        cards = cards or (
+            Network(profile, topology, seed=seed, options=options)
+            if topology
+            else Pair(profile, seed=seed, options=options)
+        )
+        stats, versions = _measure(profile, seed, points, progress, kind, results, cards)
     except (CommandError, KeyboardInterrupt) as error:
         error.measured = [
             {
@@ -156,12 +164,12 @@ def check():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
 
 
-def _measure(profile, seed, points, progress, options, kind, results, cards):
+def _measure(profile, seed, points, progress, kind, results, cards):
     """measure(); each result is put into the list `results` at once."""
-    with cards or Pair(profile, seed=seed, options=options) as pair:
+    with cards as pair:
         with Workers(pair, kind, seed, points) as workers:
             opened = pair.opened = workers.receive()
-            if cards:
+            if not isinstance(cards, Network):
                 cards.fitted(profile)  # a wrong profile is told before anything is measured
             keys = [answer["keys"] for answer in opened]
             versions = versions_of(
@@ -228,6 +236,13 @@ def copying_ps(profile, point):
     )
 
 
+def payload_of(result, sender=0):
+    """Bytes that card `sender` sent in a point."""
+    point = result["point"]
+    made = result["answers"][point.issuer(sender)].get("transfers", point.transfers)
+    return made * point.source.length
+
+
 def limit_of(profile, result, best, sender=0):
     """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing
     was busy).
@@ -236,31 +251,38 @@ def limit_of(profile, result, best, sender=0):
     """
     point = result["point"]
     seconds = result["answers"][point.issuer(sender)]["elapsed_ps"] * 1e-12
-    moved = point.moved(point.source)[0]
-    pieces = 0 if moved.is_contiguous else len(moved.blocks()) * point.transfers
+    payload, moved = payload_of(result, sender), point.moved(point.source)[0]
+    blocks = 0 if moved.is_contiguous else len(moved.blocks())
+    pieces = blocks * payload // point.source.length
     name, share = stages.limit(
         result["busy"][sender],
         result["busy"][1 - sender],
         seconds * profile.clock_hz,
         pieces,
-        (best.name, point.payload / seconds / best.value),
+        (best.name, payload / seconds / best.value),
     )
-    return name, share and point.payload / seconds / share
+    return name, share and payload / seconds / share
 
 
-def evaluate(profile, result, x_unit, sender=0):
-    """A point of the report, for the direction in which card `sender` sends."""
+def evaluate(profile, result, x_unit, sender=None):
+    """A point of the report, for the direction in which card `sender` sends. None: the direction of
+    the point, or the sum of both.
+    """
     point = result["point"]
+    if sender is None and point.both_ways:
+        return _sum([evaluate(profile, result, x_unit, one) for one in point.senders])
+    sender = sender or 0
     answer = result["answers"][point.issuer(sender)]
     best = bound_of(profile, point)
-    copying = copying_ps(profile, point)
+    payload = payload_of(result, sender)
+    copying = copying_ps(profile, point) * payload / point.payload
     elapsed = answer["elapsed_ps"] + copying
     limited_by, limit = limit_of(profile, result, best, sender)
     return {
         "series": point.series,
         "x": point.x,
         "x_unit": x_unit,
-        "value": round(point.payload / (elapsed * 1e-12) / 1e6, 1),
+        "value": round(payload / (elapsed * 1e-12) / 1e6, 1),
         "unit": "MB/s",
         "bound": round(best.value / 1e6, 1),
         "bound_by": best.name,
@@ -271,7 +293,21 @@ def evaluate(profile, result, x_unit, sender=0):
     }
 
 
-def run(test, profile, seed, command, points=None, progress=None, cards=None):
+def _sum(rows):
+    """Both directions as one point: rates are added, the longer time counts."""
+    added = {
+        name: round(sum(row[name] for row in rows), 1) if all(row[name] for row in rows) else None
+        for name in ("value", "bound", "limit")
+    }
+    return {
+        **rows[0],
+        **added,
+        "cycles": max(row["cycles"] for row in rows),
+        "cpu_percent": round(sum(row["cpu_percent"] for row in rows) / len(rows), 2),
+    }
+
+
+def run(test, profile, seed, command, points=None, progress=None, cards=None, timeline=None):
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
     test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of
@@ -279,14 +315,22 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None):
            measure(profile, seed, points, progress) → (results, versions, counts), when it needs
            pairs of its own
     cards : hosts.Cards in place of a simulated pair
+    timeline : file for what the simulated pair does, or None
     """
     begin = time.monotonic()
     points = test.points() if points is None else points
     if hasattr(test, "measure"):
-        results, versions, counts = test.measure(profile, seed, points, progress)
+        more = (cards,) if cards else ()
+        results, versions, counts = test.measure(profile, seed, points, progress, *more)
     else:
         results, versions, _ = measure(
-            profile, seed, points, progress, kind=getattr(test, "PROGRAM", Worker), cards=cards
+            profile,
+            seed,
+            points,
+            progress,
+            options=["--timeline", timeline] if timeline else (),
+            kind=getattr(test, "PROGRAM", Worker),
+            cards=cards,
         )
         counts = compared(results)
     if cards:

@@ -13,6 +13,7 @@ from dibber_cli import paths
 from dibber_cli.bench import bound
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
+from dibber_cli.soak import distant
 from dibber_cli.soak.run import Soak
 
 NAME = "soak"
@@ -58,12 +59,23 @@ def faults(seed):
     return options
 
 
-def measure(profile, seed, points, progress=None):
-    """One run; a result describes one segment. Any fault other than a wrong byte ends the run."""
+def serve(exchange, uri, seed):
+    """The part of the host that listens, see hosts.serve()."""
+    distant.serve(exchange, uri, seed)
+
+
+def measure(profile, seed, points, progress=None, cards=None):
+    """One run; a result describes one segment. Any fault other than a wrong byte ends the run.
+
+    cards : hosts.Cards, whose cable is as it is
+    """
+    if cards:
+        cards.server = distant.Server
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
     results, total = [], sum(point.transfers for point in points)
-    with Soak(total, seed, profile.path, faults(seed)) as soak:
+    disturbed = () if cards else faults(seed)
+    with Soak(total, seed, profile.path, disturbed, cards=cards) as soak:
         for n, point in enumerate(points):
             if progress:
                 progress.draw(f"{point.series}, {point.x}")
@@ -87,7 +99,10 @@ def measure(profile, seed, points, progress=None):
                 progress.step(f"{point.series}, {point.x}")
         counted = soak.counters_of_cards()
     results[-1].update(
-        operations=dict(sorted(soak.operations.items())), counted=counted, trouble=soak.trouble
+        disturbed=bool(disturbed),
+        operations=dict(sorted(soak.operations.items())),
+        counted=counted,
+        trouble=soak.trouble,
     )
     return (
         results,
@@ -132,7 +147,9 @@ def evaluate(profile, seed, results):
             "random sizes, strides and alignments, both directions at once; some commands have a "
             "mistake, for which "
             "they must fail",
-            f"bit error rate {BER:g}; the cable is out for {OUT_US} µs once in every {EVERY_US} µs",
+            f"bit error rate {BER:g}; the cable is out for {OUT_US} µs once in every {EVERY_US} µs"
+            if last["disturbed"]
+            else "the cable is as it is",
             "values: payload of both directions; transfers are small and few are under way: no "
             "measure of the card's "
             "speed",

@@ -120,11 +120,12 @@ class Worker(Program):
             self.target.memory[: point.extent(point.target)] = FILL
             self.wanted = point.expected(self.seed, 1 - self.node)
 
-    def _issue(self, point, n, keys):
+    def _issue(self, point, count, keys, last):
+        """Issue the transfer after `count` others; the last one has a notice."""
+        n = count % point.transfers
         source, source_base = point.moved(point.source)
         target, target_base = point.moved(point.target)
         source_keys, target_keys = (keys, self.keys) if point.pulls else (self.keys, keys)
-        last = n == point.transfers - 1
         OPERATIONS[point.operation](
             self,
             source.walk(
@@ -140,7 +141,7 @@ class Worker(Program):
                 **self._place_of_list(target_keys.get("lists"), True),
             ),
             node=1 - self.node,
-            tag=n,
+            tag=count,
             notice=point.number if last else None,
             endpoint=1,
         )
@@ -158,25 +159,22 @@ class Worker(Program):
         from the first call to the poll that took the last completion.
         """
         begin = end = self.endpoint.clock()
-        issued, left = 0, point.transfers if self.node in point.issuers else 0
+        issued, completed, more = 0, 0, self.node in point.issuers
         awaited = 1 - self.node in point.senders and not point.pulls
-        while left or awaited:
-            while (
-                left
-                and issued < point.transfers
-                and issued - (point.transfers - left) < point.outstanding
-            ):
-                self._issue(point, issued, keys)
+        while more or completed < issued or awaited:
+            while more and issued - completed < point.outstanding:
+                more = not self._is_last(point, issued, begin.now_ps)
+                self._issue(point, issued, keys, not more)
                 issued += 1
             if not self.endpoint.wait(TIMEOUT_NS):
                 raise Failed(
-                    f"{left} of {point.transfers} transfers did not complete"
-                    if left
+                    f"{issued - completed} of {issued} transfers did not complete"
+                    if completed < issued
                     else "no notice came"
                 )
-            if left:
-                left -= reap(self.endpoint)
-                if not left:
+            if completed < issued:
+                completed += reap(self.endpoint)
+                if completed == issued and not more:
                     end = self.endpoint.clock()
             if awaited:
                 awaited = not self._noticed(point)
@@ -184,7 +182,14 @@ class Worker(Program):
             "elapsed_ps": end.now_ps - begin.now_ps,
             "cpu_ps": end.cpu_ps - begin.cpu_ps,
             "free": end.free,
+            "transfers": issued,
         }
+
+    def _is_last(self, point, issued, begin_ps):
+        """Whether the transfer after `issued` others is the last one."""
+        if issued < point.transfers - 1:
+            return False
+        return not point.duration_ps or self.endpoint.clock().now_ps - begin_ps >= point.duration_ps
 
     def run(self, point, keys):
         """Transfer, unpack, compare every byte."""

@@ -57,6 +57,14 @@ CAUSES = (
     ("completion_timeout", "the host of card {card} did not answer {n} reads"),
 )
 
+# The same of a link over Ethernet, where it differs.
+OVER_ETHERNET = {
+    "slack_overflow": "card {card} dropped {n} frames because a channel's buffer was full: the "
+    "other card did not wait for credit",
+    "code_errors": "card {card} dropped {n} frames with a wrong FCS or header: look at the cable, "
+    "the transceivers, and the switches on the way",
+}
+
 # Effects of a cause at the same card. They need no sentence of their own.
 DAMAGED = ("header_crc_error", "payload_crc_error", "packet_truncated")
 FOLLOWS = {
@@ -72,11 +80,14 @@ GAP = "packet_gap"
 DOUBLE = "packet_duplicate"
 
 
-def sentences(changes: Sequence[Mapping[str, int]], metres: float | None = None) -> list[str]:
+def sentences(
+    changes: Sequence[Mapping[str, int]], metres: float | None = None, ethernet: bool = False
+) -> list[str]:
     """Sentences about a transfer between both cards, from their counters; [] if nothing was lost.
 
     changes : for each card a dictionary with the change of each counter
     metres  : measured length of the cable, or None
+    ethernet: the link is Ethernet
     """
     found = []
     for card, counted in enumerate(changes):
@@ -86,8 +97,9 @@ def sentences(changes: Sequence[Mapping[str, int]], metres: float | None = None)
         for name, text in CAUSES:
             n = counted.get(name, 0)
             if n and name not in hidden:
+                said = OVER_ETHERNET.get(name, text) if ethernet else text
                 found.append(
-                    text.format(
+                    said.format(
                         card=card,
                         other=1 - card,
                         n=n,

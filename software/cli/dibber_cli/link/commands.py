@@ -58,6 +58,12 @@ def _ends(arguments, alone=False):
 def link_prbs(arguments):
     sequence = measure.sequence_of(arguments.sequence)
     with _ends(arguments, alone=arguments.loopback in ("near", "phy")) as (ends, _):
+        over = [str(side.node) for side in ends.sides if side.ethernet]
+        if over:
+            raise CommandError(
+                f"card {' and '.join(over)}: the link is Ethernet, which has no bit sequences",
+                "'dibber link test' measures rate and loss",
+            )
         found = measure.prbs(ends, sequence, int(arguments.milliseconds * 1e6), arguments.loopback)
         links = ends.both(lambda side: measure.wait_up(side)[0])
     deaf = [str(n) for n, errors in enumerate(found) if errors is None]

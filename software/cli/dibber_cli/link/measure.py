@@ -12,6 +12,7 @@ import libdibber
 from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
 
 from dibber_cli.link import status
+from dibber_cli.link.tasks import Task
 
 POLL_NS = 2_000
 PINGS = 4
@@ -204,8 +205,8 @@ def prbs(ends, sequence, nanoseconds, loopback=None):
     elif loopback:
         found = ends.both(lambda side: prbs_alone(side, loopback, sequence, nanoseconds))
     else:
-        ends.both(lambda side: prbs_settle(side, sequence))
-        found = ends.both(lambda side: prbs_count(side, sequence, nanoseconds))
+        ends.both(Task(prbs_settle, sequence))
+        found = ends.both(Task(prbs_count, sequence, nanoseconds))
     return [f and {**bit_errors(f[0], f[1]), "locked": f[2]} for f in found]
 
 

@@ -22,13 +22,16 @@ class Tester:
         self.ends, self.link, self.say = ends, link, say
         self.random = random.Random(seed)
         self.result = {"verdict": "", "pass": False}
+        # Its MAC measures bit errors, and switches may stand between.
+        self.ethernet = any(side.ethernet for side in ends.sides)
         self.doubts = 1  # error of the length in half cycles: of the round trip
 
     def run(self, megabytes, prbs_ms):
         if self.training() and self.flow():
-            self.transceivers()
-            self.length()
-            self.bit_errors(prbs_ms)
+            if not self.ethernet:
+                self.transceivers()
+                self.length()
+                self.bit_errors(prbs_ms)
             if not self.ends.testers:
                 self.rate(megabytes)
             self.judge()
@@ -55,7 +58,7 @@ class Tester:
 
     def each_alone(self):
         """Advice where to look, from a transceiver in loopback, without the cable."""
-        if any(link["reason"] == "LOOPBACK" for link in self.result["links"]):
+        if self.ethernet or any(link["reason"] == "LOOPBACK" for link in self.result["links"]):
             return ""
         self.say("each card alone")
         found = measure.prbs(self.ends, measure.sequence_of("PRBS31"), SELF_NS, loopback="phy")
@@ -179,6 +182,17 @@ class Tester:
     def judge(self):
         r = self.result
         faults = []
+        if self.ethernet:
+            faults += self.packet_faults()
+            r["pass"] = not faults
+            r["verdict"] = (
+                f"Not good: {'; '.join(faults)}."
+                if faults
+                else f"Good: {r['rate']['mb_per_s']:g} MB/s over Ethernet, "
+                f"{r['rate_stop']['mb_per_s']:g} waiting for credit, "
+                f"0 of {r['packets_sent']} packets lost."
+            )
+            return
         if None in r["metres"]:
             faults.append("no answer to a ping")
         for n, e in enumerate(r["bit_errors"]):
@@ -225,8 +239,8 @@ class Tester:
         faults += [
             f"card {n} was reset during the test" for n, reset in enumerate(r["reset"]) if reset
         ]
-        metres = [length for length in r["metres"] if length is not None]
-        faults += causes.sentences(r["counters"], metres[0] if metres else None)
+        metres = [length for length in r.get("metres", []) if length is not None]
+        faults += causes.sentences(r["counters"], metres[0] if metres else None, self.ethernet)
         return faults
 
 

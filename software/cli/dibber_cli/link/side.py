@@ -10,6 +10,7 @@ import threading
 import time
 
 import libdibber
+from dibber.interface.description import HOST
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
@@ -17,6 +18,7 @@ from dibber_cli.link import measure
 from dibber_cli.link.tester import is_tester
 
 START_SECONDS = 120
+ETHERNET = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "ethernet")
 
 
 class Side(threading.Thread):
@@ -29,6 +31,7 @@ class Side(threading.Thread):
     node           : number of this card: 0 or 1
     tester         : whether it is a link tester: registers and a link that carries no packets
     clock_hz       : of the card
+    ethernet       : whether its link is Ethernet: no bit sequences, and no cable of one length
     chunk          : bytes of a put between both, for measure; None for a link tester
     """
 
@@ -56,6 +59,7 @@ class Side(threading.Thread):
             info = self.card.info()
             self.clock_hz = info["clock_hz"]
             self.tester = is_tester(info)
+            self.ethernet = bool(info["features"] & ETHERNET)
             self.endpoint = self.chunk = None
             if not self.tester:
                 self.card.load_firmware(str(paths.FIRMWARE))

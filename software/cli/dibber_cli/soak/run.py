@@ -12,9 +12,9 @@ from dibber.interface.description import STATUS
 from dibber_cli import profile as profiles
 from dibber_cli.bench import session
 from dibber_cli.simulator import Pair
-from dibber_cli.soak import plan
+from dibber_cli.soak import distant, plan
 from dibber_cli.soak.memory import Memory
-from dibber_cli.soak.program import Counters, Show, Soldier, Turn
+from dibber_cli.soak.program import Counters, Show, Soldier
 
 ROUND = 40  # commands of each side
 # Completions of host reads are cut and ordered at random.
@@ -80,7 +80,11 @@ class Soak:
     versions   : of gateware, control program and library
     """
 
-    def __init__(self, count, seed=1, profile="gen2x4", options=(), rounds=None, show=None):
+    def __init__(
+        self, count, seed=1, profile="gen2x4", options=(), rounds=None, show=None, cards=None
+    ):
+        """cards : hosts.Cards in place of a simulated pair"""
+        self.cards = cards
         self.count, self.seed, self.profile, self.options = (
             count,
             seed,
@@ -96,11 +100,15 @@ class Soak:
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
+            chosen = profiles.load(self.profile)
             pair = stack.enter_context(
-                Pair(profiles.load(self.profile), seed=self.seed, options=self.options)
+                self.cards or Pair(chosen, seed=self.seed, options=self.options)
             )
             self.workers = stack.enter_context(session.Workers(pair, Soldier, self.seed, ()))
             opened = self.workers.receive()
+            if self.cards:
+                self.cards.opened = opened
+                self.cards.fitted(chosen)
             self.keys = [answer["keys"] for answer in opened]
             self.versions = session.versions_of(
                 *(opened[0][name] for name in ("build", "identity", "interface", "hash"))
@@ -137,17 +145,18 @@ class Soak:
     def _round(self, size):
         self.memory.begin(self.number)
         before = [self.memory.word(node, plan.COUNTER, 8) for node in range(2)]
-        todo = plan.Round(self.seed, self.number, self.memory, self.keys, size)
-        played = self.workers.do(
-            Turn(self.number, todo.commands, todo.notices, todo.depth, todo.lists), self.keys
-        )
+        todo, turn = distant.turn_of(self.seed, self.number, self.memory, self.keys, size)
+        for pipe in self.workers.pipes:
+            if isinstance(pipe, distant.Server):
+                pipe.keys, pipe.size = self.keys, size
+        played = self.workers.do(turn, self.keys)
         found = self.workers.do(Show(), self.keys)
         self.elapsed_ps += max(p["end_ps"] for p in played) - min(p["begin_ps"] for p in played)
         self.busy_ps += sum(p["cpu_ps"] for p in played)
         for side in range(2):
             self._judge(todo, side, played[side], before[1 - side])
         for node in range(2):
-            self._compare(todo, node, found[node]["memory"])
+            self._compare(todo, node, found[node])
         if self.trouble:
             self.trouble.append(f"round {self.number}: depth {todo.depth}")
 
@@ -176,15 +185,18 @@ class Soak:
 
     def _compare(self, todo, node, found):
         """The memory of a side, all of it."""
-        wrong = self.memory.wrong(node, found)
-        self.compared += len(found)
-        self.wrong_bytes += len(wrong)
-        if not len(wrong):
+        if "memory" in found:
+            wrong = self.memory.wrong(node, found["memory"])
+            count, compared = len(wrong), len(found["memory"])
+        else:
+            wrong, count, compared = found["places"], found["wrong"], found["compared"]
+        self.compared += compared
+        self.wrong_bytes += count
+        if not count:
             return
         place = int(wrong[0])
         self.trouble.append(
-            f"round {self.number}, card {node}: {len(wrong)} bytes wrong, places {place} to "
-            f"{wrong[-1]}"
+            f"round {self.number}, card {node}: {count} bytes wrong, places {place} to {wrong[-1]}"
         )
         owners = owner_of(todo.commands, node, place)
         self.trouble += [

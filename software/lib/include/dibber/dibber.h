@@ -44,7 +44,8 @@
  *	wrong value. The source is never changed.
  *
  *	BAD_OPCODE, BAD_FLAGS, BAD_LEVELS, BAD_COUNT, BAD_LENGTH, BAD_NODE, REMOTE_BAD_HEADER,
- *	TRUNCATED, and FLUSHED of a command that had not started: nothing was written.
+ *	REMOTE_ALIGNMENT (of an atomic), TRUNCATED, and FLUSHED of a command that had not started:
+ *	nothing was written.
  *
  *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing was
  *	written, unless the region was withdrawn while the transfer ran. Then the bytes before that
@@ -61,9 +62,9 @@
  *	BAD_LIST, REMOTE_BAD_LIST: nothing was written if the list's key or rights are wrong.
  *	Otherwise the bytes before the end of the list may have been written.
  *
- *	TIMEOUT, HALTED, FLUSHED of a command that had started: any part may have been written, also
- *	all of it. Only with these statuses may the notice have been delivered; with all others it
- *	was not.
+ *	TIMEOUT, PEER_RESTARTED, HALTED, FLUSHED of a command that had started: any part may have
+ *	been written, also all of it. Only with these statuses may the notice have been delivered;
+ *	with all others it was not.
  *
  *	A status without REMOTE is about this node's side, a status with REMOTE about the other
  *	node's side. For a put, BOUNDS is about the source and REMOTE_BOUNDS about the target. For a
@@ -164,6 +165,7 @@ enum dib_error {
 	DIB_ERR_HALTED = -20,  /* the control program was halted or replaced: close, open again */
 	DIB_ERR_FLASH = -21,   /* the flash is protected, stays busy, or is of no known kind */
 	DIB_ERR_FORKED = -22,  /* the handle is the parent's: this process is a child of fork() */
+	DIB_ERR_DENIED = -23,  /* an exchange: the other side does not accept the token */
 };
 
 /**
@@ -621,11 +623,15 @@ struct dib_delivery {
  * The source may be changed when the completion was polled. At most info.slots commands can be
  * under way: a slot is free again when its completion was polled.
  *
- * The card checks keys, rights and bounds, and reports in the completion what is wrong. A transfer
- * that fails may have written a part, see "Failures" in dibber(7). OK means that the other card has
- * handed all of it to its host, ahead of all its later writes. A completion here may be seen before
- * the last bytes have arrived in the other host's memory. A program there that wants to read the
- * bytes waits for a notice, because the notice comes behind the data.
+ * The card checks keys, rights and bounds, and reports in the completion what is wrong:
+ *	BAD_KEY, NOT_OWNER, NOT_PERMITTED, REMOTE_BAD_KEY, REMOTE_NOT_PERMITTED: nothing is written.
+ *	BOUNDS, READ_ERROR, READ_TIMEOUT (of the source): bytes before the error may be written.
+ *	REMOTE_BOUNDS (of the target): also packets behind the refused one, inside the region.
+ *	TIMEOUT, PEER_RESTARTED, HALTED, FLUSHED: any part may be written.
+ * "Failures" in dibber(7) has the details, for all calls. OK means that the other card has handed
+ * all of it to its host, ahead of all its later writes. A completion here may be seen before the
+ * last bytes have arrived in the other host's memory. A program there that wants to read the bytes
+ * waits for a notice, because the notice comes behind the data.
  *
  * The other node must not be the card's own node. A put, a get, a send, a receive or an atomic to
  * the own node ends with BAD_NODE and changes nothing, because its packets would leave by the link
@@ -943,6 +949,7 @@ int dib_event_fd(struct dib_endpoint *endpoint);
 #define DIB_NETWORK_SWITCHES 16u /* that a map holds */
 #define DIB_NETWORK_PORTS    16u /* of a switch at most */
 #define DIB_NETWORK_ROUTES   DIBBER_ROUTES
+#define DIB_NETWORK_CHANNELS (DIB_NETWORK_SWITCHES * DIB_NETWORK_PORTS)
 
 enum dib_neighbour_kind {
 	DIB_PEER_NONE,
@@ -960,7 +967,8 @@ struct dib_neighbour {
 struct dib_switch {
 	uint8_t ports; /* 4, 8 or 16 */
 	uint8_t level; /* links from switch 0 */
-	uint8_t reserved[2];
+	uint8_t tells; /* 1: it answers dib_switch_ask() */
+	uint8_t first; /* if it tells: port 0 of the map by the switch's own count */
 	struct dib_neighbour peer[DIB_NETWORK_PORTS];
 };
 
@@ -976,6 +984,13 @@ struct dib_network {
 	uint32_t scouts;	     /* sent to make the map */
 	uint32_t switches;
 	struct dib_switch sw[DIB_NETWORK_SWITCHES];
+};
+
+/* A route between two nodes of a map. */
+struct dib_way {
+	uint16_t source;
+	uint16_t target;
+	uint32_t route;
 };
 
 /* The ways to a node that the control program knows. */
@@ -1003,13 +1018,32 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 	      unsigned int *node);
 
 /**
+ * dib_switch_ask() - read a word of a switch's register bank, or write it first.
+ * @route:    the way to the switch; 0 for the other end of the cable. It does not pass the switch
+ * @back:     the way from the switch to here
+ * @question: the word, as constant DIBBER_SWITCH_ASK_WORD says: offset in bank `switch` / 4. With
+ *            DIBBER_SWITCH_ASK_WRITE, bits 31:16 are written before the word is read
+ * @word:     filled in
+ *
+ * A scout asks, so it may be lost: ask again. If the answer to a write is lost, the word may have
+ * been written. Any thread.
+ *
+ * Errors: NO_FIRMWARE, ARGUMENT (of the route, way back or question), NOT_FOUND (no answer within
+ * 20 µs, or the route ends at a node), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM, CLOSED,
+ * FORKED.
+ */
+int dib_switch_ask(struct dib_card *card, uint32_t route, uint32_t back, uint32_t question,
+		   uint32_t *word);
+
+/**
  * dib_network_map() - find out which hosts and switches a card can reach.
  * @attempts: scouts that are sent where no node answers, 1 … 16; more than 1 where the cable has
  *            errors
  * @network:  filled in
  *
- * The call sends scouts only, some microseconds each. A direct cable takes one scout, a network of
- * four switches of 16 ports about two thousand. Transfers go on meanwhile. Any thread.
+ * The call sends scouts only, some microseconds each. A direct cable takes one scout. A switch that
+ * answers takes four, and one for each port. A network of four switches of 16 ports that do not
+ * answer takes about two thousand. Transfers go on meanwhile. Any thread.
  *
  * Errors: NO_FIRMWARE, ARGUMENT (attempts), COMMAND, TIMEOUT, CLOCK, LOST, PROTOCOL, SYSTEM,
  * CLOSED, FORKED.
@@ -1022,7 +1056,8 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
  * @network: as dib_network_map() gave it
  * @node:    the target
  * @routes:  filled in, the best one first: up/down routing over the shortest paths with the fewest
- *           common links
+ *           common links. Of several shortest paths, the first one depends on the target, so that
+ *           flows are spread over parallel links
  *
  * Returns how many there are, 0 for a node that is not in the map, in conflict, or this card
  * itself. Needs no card. Any thread.
@@ -1031,6 +1066,22 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
  */
 int dib_network_routes(const struct dib_network *network, unsigned int node,
 		       uint32_t routes[DIB_NETWORK_ROUTES]);
+
+/**
+ * dib_network_circle() - find out whether routes can deadlock as a whole.
+ * @network: as dib_network_map() gave it
+ * @ways:    the routes; NULL: all that dib_network_routes() gives to all nodes of the map
+ * @count:   how many ways there are
+ * @circle:  if there is a circle, outputs of switches that can wait for one another: `number` is
+ *           the switch and `port` its output. The last one waits for the first one. May be NULL
+ *
+ * Returns the number of outputs in the circle; 0 if these routes cannot deadlock: there is no
+ * circle in the channel dependency graph (Dally and Seitz, 1987). Needs no card. Any thread.
+ *
+ * Errors: ARGUMENT (no map, or a way that does not lead to its target in this map).
+ */
+int dib_network_circle(const struct dib_network *network, const struct dib_way *ways,
+		       unsigned int count, struct dib_neighbour circle[DIB_NETWORK_CHANNELS]);
 
 /**
  * dib_route_set() - enter a way to a node in the control program's table, or remove it.

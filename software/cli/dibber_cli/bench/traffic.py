@@ -1,0 +1,365 @@
+"""`pattern`: all cards of a network put at once: rate and fairness of the flows, and the bounds by
+cut and link.
+"""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import time
+from dataclasses import dataclass
+
+import libdibber
+import numpy as np
+from dibber.interface.description import RIGHT, STATUS
+
+from dibber_cli import paths, topology
+from dibber_cli.bench import bound, cuts, session
+from dibber_cli.bench.pattern import Pattern
+from dibber_cli.bench.point import FILL
+from dibber_cli.bench.views import Panel, Table
+from dibber_cli.errors import CommandError
+from dibber_cli.link.side import Ends
+from dibber_cli.map import survey
+from dibber_cli.simulator import Network
+
+NAME = "pattern"
+
+NETWORKS = ("star:4", "star:8", "star:16", "torus:4x4", "tree:16")
+BASE = "pair"  # one flow back to back, beside which all others stand
+KINDS = ("shift", "random", "hot-spot", "all-to-all")
+CHOICE = KINDS
+HOT_SENDERS = 8  # that put into card 0, at most
+PIECE = 4096  # bytes of a put
+UNDER_WAY = 4  # puts of a flow at once …
+SLOTS = 30  # … and of a card
+PIECES = 64  # of a flow; of those of all-to-all: as many for a card together
+TIMEOUT_NS = 100_000_000
+SETTLE_NS = 5000  # for the last writes
+
+QUICK = {"networks": ("star:4",), "pieces": 24}  # of points()
+
+
+# Flows --------------------------------------------------------------------------------------------
+
+
+def flows_of(kind, cards, seed):
+    """(source, target) of each flow of a pattern between so many cards."""
+    everybody = range(cards)
+    if kind == "one":
+        return [(0, 1)]
+    if kind == "shift":
+        return [(n, (n + cards // 2) % cards) for n in everybody]
+    if kind == "hot-spot":
+        return [(n, 0) for n in range(1, min(HOT_SENDERS + 1, cards))]
+    if kind == "all-to-all":
+        # In round k each card begins with another target.
+        return [(n, (n + k) % cards) for n in everybody for k in range(1, cards)]
+    random = np.random.default_rng((seed, cards))
+    while True:
+        targets = random.permutation(cards)
+        if all(targets[n] != n for n in everybody):
+            return [(n, int(targets[n])) for n in everybody]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A point: a pattern in a network. `pieces` puts of PIECE bytes in each flow."""
+
+    series: str
+    x: str
+    pieces: int
+    number: int = 0
+
+
+def points(series=KINDS, networks=NETWORKS, pieces=PIECES):
+    """All points, those of one network together; the first is one flow back to back."""
+    found = [("one", BASE)] + [(kind, network) for network in networks for kind in series]
+    return [Traffic(kind, network, pieces, n) for n, (kind, network) in enumerate(found)]
+
+
+def pieces_of(point, cards):
+    """Puts of each flow. All to all has many flows of a card, which share its cable."""
+    return max(2, -(-point.pieces // (cards - 1))) if point.series == "all-to-all" else point.pieces
+
+
+# Measurement --------------------------------------------------------------------------------------
+
+
+def payload(seed, number, source, target, length):
+    """The bytes of a flow."""
+    return np.random.default_rng((seed, number, source, target)).integers(0, 256, length, np.uint8)
+
+
+class Load:
+    """A card's part of a point: its flows, one after the other a put each."""
+
+    def __init__(self, side, targets, keys, pieces):
+        self.side, self.targets, self.keys, self.pieces = side, targets, keys, pieces
+        self.sent, self.ended = [0] * len(targets), [0] * len(targets)
+        self.times = []  # (picoseconds, flow) of each completion
+
+    def _feed(self):
+        """Put while there is a place, for each flow in turn."""
+        node, length = self.side.node, self.pieces * PIECE
+        again = True
+        while again:
+            again = False
+            for flow, target in enumerate(self.targets):
+                waits = self.sent[flow] - self.ended[flow]
+                if (
+                    self.sent[flow] == self.pieces
+                    or waits == UNDER_WAY
+                    or sum(self.sent) - sum(self.ended) >= SLOTS
+                ):
+                    continue
+                place = self.sent[flow] * PIECE
+                self.side.endpoint.put(
+                    self.side.source.key,
+                    flow * length + place,
+                    self.keys[target],
+                    node * length + place,
+                    PIECE,
+                    node=target,
+                    tag=flow,
+                )
+                self.sent[flow] += 1
+                again = True
+
+    def run(self):
+        """All puts; (when the first began, in picoseconds, and `times`)."""
+        endpoint = self.side.endpoint
+        begin = endpoint.clock().now_ps
+        while sum(self.ended) < self.pieces * len(self.targets):
+            self._feed()
+            if not endpoint.wait(TIMEOUT_NS):
+                raise CommandError(f"card {self.side.node}: puts do not end")
+            entries = endpoint.poll(32)
+            now = endpoint.clock()
+            if now.free:
+                raise CommandError("a client without the clock takes part: figures would differ")
+            for entry in entries:
+                if entry.status != STATUS.OK:
+                    raise CommandError(
+                        f"card {self.side.node}: a put ended with {STATUS.name_of(entry.status)}"
+                    )
+                self.ended[entry.tag] += 1
+                self.times.append((now.now_ps, entry.tag))
+        return begin, self.times
+
+
+def _register(point, seed, flows, cards, pieces):
+    """A step: memory with the bytes of all flows of a card, and for those that come to it."""
+
+    def step(side):
+        length = pieces * PIECE
+        targets = [target for source, target in flows if source == side.node]
+        side.source = side.endpoint.register(
+            libdibber.alloc(max(1, len(targets)) * length), RIGHT.LOCAL_READ
+        )
+        for flow, target in enumerate(targets):
+            side.source.memory[flow * length : (flow + 1) * length] = payload(
+                seed, point.number, side.node, target, length
+            )
+        side.target = side.endpoint.register(
+            libdibber.alloc(cards * length), RIGHT.LOCAL_WRITE | RIGHT.REMOTE_WRITE
+        )
+        side.target.memory[:] = FILL
+        return side.target.key
+
+    return step
+
+
+def _compare(point, seed, flows, pieces):
+    """A step: number of wrong bytes; the memory is returned to the system."""
+
+    def step(side):
+        side.sleep(SETTLE_NS)
+        length = pieces * PIECE
+        wanted = np.full(len(side.target.memory), FILL, np.uint8)
+        for source, target in flows:
+            if target == side.node:
+                wanted[source * length : (source + 1) * length] = payload(
+                    seed, point.number, source, target, length
+                )
+        wrong = int(np.count_nonzero(wanted != side.target.memory))
+        guards = len(wanted) - length * sum(target == side.node for _, target in flows)
+        side.source.close()
+        side.target.close()
+        return wrong, guards
+
+    return step
+
+
+def _run(point, seed, ends, ways):
+    """One point on cards that know their routes; a result."""
+    cards = len(ends.sides)
+    flows = flows_of(point.series, cards, seed)
+    pieces = pieces_of(point, cards)
+    keys = ends.both(_register(point, seed, flows, cards, pieces))
+
+    def send(side):
+        targets = [target for source, target in flows if source == side.node]
+        return Load(side, targets, keys, pieces).run()
+
+    wall = time.monotonic()
+    ran = ends.both(send)
+    wall = time.monotonic() - wall
+    checked = ends.both(_compare(point, seed, flows, pieces))
+    begin = min(start for (start, times) in ran if times)
+    numbers, ended = {}, []
+    for node, (_, times) in enumerate(ran):
+        order = [flow for flow in flows if flow[0] == node]
+        for now, flow in times:
+            ended.append((now - begin, order[flow]))
+    for now, flow in sorted(ended):
+        numbers.setdefault(flow, []).append(now)
+    network = topology.named(point.x)
+    used = []
+    for source, target in flows:
+        entered, reached = cuts.path(network, source, ways[source][target])
+        if reached != target:
+            raise CommandError(f"the route of card {source} to {target} leads to card {reached}")
+        used.append(entered)
+    return {
+        "point": point,
+        "flows": flows,
+        "pieces": pieces,
+        "ended": [numbers[flow] for flow in flows],
+        "link_load": cuts.most_loaded(used),
+        "cut_load": cuts.fullest_cut(network, flows),
+        "bytes_wrong": sum(wrong for wrong, _ in checked),
+        "guards": sum(guards for _, guards in checked),
+        "wall_seconds": wall,
+    }
+
+
+def _ways(ends):
+    """Map from all cards. {source: {target: turns of the route in use}}."""
+    found = ends.both(lambda side: survey(side.card, 2, True))
+    return {
+        card["own"]: {route["node"]: route["routes"][route["current"]] for route in card["routes"]}
+        for card in found
+    }
+
+
+def measure(profile, seed, points, progress=None):
+    """Each network has cards of its own. Returns (results, versions, counts) as session.run() needs
+    them.
+    """
+    session.check()
+    results, versions = [], {}
+    for name in dict.fromkeys(point.x for point in points):
+        options = ["--preload", str(paths.FIRMWARE)]
+        with Network(profile, name, seed=seed, options=options) as simulated:
+            with Ends(simulated.uris) as ends:
+                info = ends.both(lambda side: side.card.info())[0]
+                versions = session.versions_of(
+                    info["build"],
+                    info["mcp_identity"],
+                    info["interface_version"],
+                    info["interface_hash"],
+                )
+                ways = _ways(ends)
+                missing = [n for n, way in ways.items() if len(way) != len(ways) - 1]
+                if missing:
+                    raise CommandError(f"{name}: the map of card {missing[0]} lacks nodes")
+                for point in points:
+                    if point.x != name:
+                        continue
+                    if progress:
+                        progress.draw(f"{point.series}, {point.x}")
+                    results.append(_run(point, seed, ends, ways))
+                    if progress:
+                        progress.step(f"{point.series}, {point.x}")
+    return (
+        results,
+        versions,
+        {
+            "bytes_compared": sum(len(r["flows"]) * r["pieces"] * PIECE for r in results),
+            "guard_bytes_compared": sum(r["guards"] for r in results),
+            "bytes_wrong": sum(r["bytes_wrong"] for r in results),
+        },
+    )
+
+
+# Report -------------------------------------------------------------------------------------------
+
+
+def rates(result):
+    """Bytes a second of each flow, until the first one ends: all flows are under way until then."""
+    first = min(times[-1] for times in result["ended"])
+    return [
+        PIECE * sum(now <= first for now in times) / (first * 1e-12) for times in result["ended"]
+    ]
+
+
+def together(result):
+    """Bytes a second of all flows until the first one ends."""
+    return sum(rates(result))
+
+
+def _point(profile, result):
+    """A point of the report. The value is the payload of all flows, divided by the time until the
+    last one has ended.
+    """
+    point, flows, each = result["point"], result["flows"], rates(result)
+    last = max(times[-1] for times in result["ended"])
+    both_ways = {source for source, _ in flows} & {target for _, target in flows}
+    side = Pattern.contiguous(PIECE).side(session.BUS_ADDRESS)
+    cable = bound.bound(profile, side, side, both_ways=bool(both_ways)).value
+    mean = sum(each) / len(each)
+    return {
+        "series": point.series,
+        "x": point.x,
+        "x_unit": "network",
+        "value": round(len(flows) * result["pieces"] * PIECE / (last * 1e-12) / 1e6, 1),
+        "unit": "MB/s",
+        "bound": round(len(flows) * cable / result["cut_load"] / 1e6, 1),
+        "bound_by": "cut",
+        "limit": round(len(flows) * cable / result["link_load"] / 1e6, 1),
+        "limited_by": f"{result['link_load']} on a link",
+        "cycles": round(last * 1e-12 * profile.clock_hz),
+        "cpu_percent": None,
+        "flows": len(flows),
+        "together": round(sum(each) / 1e6, 1),
+        "least_share": round(min(each) / mean, 3),
+        "most_share": round(max(each) / mean, 3),
+        "fairness": round(sum(each) ** 2 / (len(each) * sum(rate**2 for rate in each)), 4),
+    }
+
+
+def evaluate(profile, seed, results):
+    found = [_point(profile, result) for result in results]
+    alone = next((p["together"] for p in found if p["series"] == "one"), None)
+    lines = []
+    for p in found:
+        if p["series"] == "one":
+            continue
+        text = (
+            f"{p['series']}, {p['x']}: {p['flows']} flows, each {100 * p['least_share']:.1f} to "
+            f"{100 * p['most_share']:.1f} % of the mean, fairness {p['fairness']:.4f}"
+        )
+        if p["series"] == "hot-spot" and alone:
+            text += f"; together {100 * p['together'] / alone:.1f} % of one flow back to back"
+        lines.append(text)
+    return {
+        "points": found,
+        "findings": lines,
+        "notes": [
+            f"puts of {PIECE} bytes, {UNDER_WAY} of a flow under way; the rate of all flows until "
+            "the last one ended",
+            "shift: by half of the cards; hot-spot: up to "
+            f"{HOT_SENDERS} cards put into card 0; shares and fairness (Jain's index): until the "
+            "first flow ended",
+            "bound: the fullest cut, for flows of one rate and any routes; limit: the link with "
+            "the most flows on the routes in use",
+        ],
+    }
+
+
+def tables(report):
+    present = {point["series"] for point in report["points"]}
+    return [Table("network", [kind for kind in ("one", *KINDS) if kind in present])]
+
+
+def panels(report):
+    return [Panel(f"all flows together, profile {report['profile']}", [*KINDS], "network")]

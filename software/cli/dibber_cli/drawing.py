@@ -1,0 +1,97 @@
+"""A map of `dibber map` as a drawing: lines of text, or a graph for Graphviz."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dibber_cli.errors import CommandError
+
+SECONDS = 60  # for Graphviz
+
+
+def _name(peer: Mapping[str, Any]) -> str:
+    if peer["kind"] == "host":
+        return f"node {peer['number']}"
+    return f"switch {peer['number']} port {peer['port']}"
+
+
+def _branches(
+    found: Mapping[str, Any], number: int, entered: int | None, drawn: set[int]
+) -> Iterator[str]:
+    """The cables of a switch, without the one of port `entered`. A switch that is not drawn yet
+    follows indented."""
+    cables = [
+        (port, peer)
+        for port, peer in enumerate(found["switches"][number]["peers"])
+        if peer["kind"] != "none" and port != entered
+    ]
+    for place, (port, peer) in enumerate(cables):
+        last = place == len(cables) - 1
+        text = f"{'└' if last else '├'}─ port {port} ── {_name(peer)}"
+        if peer["kind"] == "switch" and peer["number"] not in drawn:
+            drawn.add(peer["number"])
+            yield text
+            for line in _branches(found, peer["number"], peer["port"], drawn):
+                yield ("   " if last else "│  ") + line
+        else:
+            yield text
+
+
+def lines(found: Mapping[str, Any]) -> list[str]:
+    """The network as a tree from switch 0; a cable that closes a circle is drawn at both of its
+    ends. [] without a switch.
+
+    found : a map as `dibber map --json` prints it
+    """
+    if not found["switches"]:
+        return []
+    return ["switch 0", *_branches(found, 0, None, {0})]
+
+
+def dot(found: Mapping[str, Any]) -> str:
+    """The network as a graph in Graphviz's language: boxes are switches, ellipses are nodes, and
+    the numbers at the ends of a cable are ports of the map.
+    """
+    text = ["graph dibber {", "  node [fontname=sans]; edge [fontname=sans, fontsize=9];"]
+    text += [
+        f'  n{node} [label="node {node}"{", style=bold" if node == found["own"] else ""}];'
+        for node in found["hosts"]
+    ]
+    for number, switch in enumerate(found["switches"]):
+        text.append(f'  s{number} [shape=box, label="switch {number}\\n{switch["ports"]} ports"];')
+    for number, switch in enumerate(found["switches"]):
+        for port, peer in enumerate(switch["peers"]):
+            if peer["kind"] == "host":
+                text.append(f"  s{number} -- n{peer['number']} [taillabel={port}];")
+            # A cable between switches is drawn from the end that comes first.
+            elif peer["kind"] == "switch" and (number, port) <= (peer["number"], peer["port"]):
+                ends = f"taillabel={port}, headlabel={peer['port']}"
+                text.append(f"  s{number} -- s{peer['number']} [{ends}];")
+    if found["uplink"]["kind"] == "host":
+        text.append(f"  n{found['own']} -- n{found['uplink']['number']};")
+    return "\n".join([*text, "}", ""])
+
+
+def svg(found: Mapping[str, Any]) -> str:
+    """The drawing of Graphviz's program dot. Raises CommandError if it is not there or fails."""
+    try:
+        done = subprocess.run(
+            ["dot", "-Tsvg"],
+            input=dot(found),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+        )
+    except FileNotFoundError:
+        raise CommandError(
+            "Graphviz's program 'dot' is not installed",
+            "install Debian's package graphviz, or write the graph alone with --dot FILE",
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise CommandError(f"Graphviz's program 'dot' did not end within {SECONDS} s") from None
+    if done.returncode:
+        raise CommandError(f"Graphviz's program 'dot' failed: {done.stderr.strip()[:200]}")
+    return done.stdout

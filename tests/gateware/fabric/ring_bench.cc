@@ -1,0 +1,551 @@
+/* A ring of bare nodes: RTL nodes, cables as delay lines, traffic and its check.
+ *
+ * Each option is NAME=VALUE; ring_bench.py has their meaning and prints the result. The output is
+ * one JSON object. The exit code is 1 if a packet came twice, in the wrong order or changed, or if
+ * one is missing that no node reported.
+ */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "Vring_node.h"
+#include "verilated.h"
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+static constexpr unsigned channels = 4, slots = 4;
+/* Statuses of an echo: gateware/dibber/fabric/ring/words.py. */
+enum { ACCEPTED, BUSY_A, BUSY_B, ORDER, DAMAGED, GRANT, LOST };
+static constexpr uint32_t idle_word = 0xb5ff00bc;
+
+struct Random {
+	uint64_t state;
+	uint64_t next() /* splitmix64 */
+	{
+		uint64_t z = state += 0x9e3779b97f4a7c15;
+		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+		z = (z ^ z >> 27) * 0x94d049bb133111eb;
+		return z ^ z >> 31;
+	}
+	unsigned below(unsigned n)
+	{
+		return next() % n;
+	}
+	bool chance(double p)
+	{
+		return p >= 1 || (p > 0 && (next() >> 11) * 0x1p-53 < p);
+	}
+};
+
+static std::map<std::string, std::string> options;
+static double number(const char *name)
+{
+	auto found = options.find(name);
+	if (found == options.end()) {
+		fprintf(stderr, "ring_bench: %s is missing\n", name);
+		exit(2);
+	}
+	return atof(found->second.c_str());
+}
+
+static uint8_t crc8(uint32_t bytes, unsigned count)
+{
+	uint8_t crc = 0;
+	for (unsigned n = 0; n < count; n++) {
+		crc ^= bytes >> 8 * n;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc << 1 ^ (crc & 0x80 ? 7 : 0);
+	}
+	return crc;
+}
+
+/* The word of a packet: all nodes can compute it. */
+static uint32_t payload(unsigned source, unsigned target, unsigned channel, uint32_t sequence,
+			unsigned n)
+{
+	Random random{ (uint64_t)source << 56 ^ (uint64_t)target << 48 ^ (uint64_t)channel << 44 ^
+		       (uint64_t)n << 32 ^ sequence };
+	return random.next();
+}
+
+struct Word {
+	bool valid;
+	uint32_t data;
+	uint8_t k, error;
+};
+
+struct Offer { /* a packet at a sink */
+	unsigned target, words, at;
+	uint32_t sequence;
+	bool active;
+	uint64_t since;
+};
+
+struct Arrival {
+	bool inside;
+	unsigned source, words, expected; /* words so far, and by its first word */
+	uint32_t sequence;
+	bool right;
+};
+
+struct Node {
+	std::unique_ptr<Vring_node> top;
+	std::deque<Word> wire; /* to the next node */
+	std::array<Offer, channels> offers{};
+	std::array<Arrival, channels> arrivals{};
+	std::array<std::array<uint32_t, 16>, channels> sent{};
+	std::array<std::array<std::map<uint32_t, uint64_t>, 16>, channels> open;
+	std::array<std::array<int64_t, 16>, channels> heard;
+	double credit = 0;
+	uint64_t words_in = 0, words_out = 0, packets_out = 0;
+	uint64_t used = 0;
+	std::deque<uint64_t> begun;
+	/* by channel and slot: when it was refused first, refusals after that */
+	uint64_t refused_at[channels][slots]{};
+	unsigned refusals[channels][slots]{};
+	bool reserved[channels][slots]{};
+	uint64_t reported = 0;
+	Vring_node *operator->()
+	{
+		return top.get();
+	}
+};
+
+template <typename F> static void with_sink(Vring_node &n, unsigned c, F f)
+{
+#define SINK(C)                                                                      \
+	f(n.sink##C##_valid, n.sink##C##_ready, n.sink##C##_data, n.sink##C##_first, \
+	  n.sink##C##_last, n.sink##C##_bad, n.sink##C##_prefix)
+	switch (c) {
+	case 0:
+		SINK(0);
+		break;
+	case 1:
+		SINK(1);
+		break;
+	case 2:
+		SINK(2);
+		break;
+	default:
+		SINK(3);
+	}
+}
+
+template <typename F> static void with_source(Vring_node &n, unsigned c, F f)
+{
+#define SOURCE(C)                                                                            \
+	f(n.source##C##_valid, n.source##C##_ready, n.source##C##_data, n.source##C##_first, \
+	  n.source##C##_last, n.source##C##_bad)
+	switch (c) {
+	case 0:
+		SOURCE(0);
+		break;
+	case 1:
+		SOURCE(1);
+		break;
+	case 2:
+		SOURCE(2);
+		break;
+	default:
+		SOURCE(3);
+	}
+}
+
+static uint64_t percentile(std::vector<uint32_t> &values, double share)
+{
+	if (values.empty())
+		return 0;
+	size_t place = std::min(values.size() - 1, (size_t)(share * values.size()));
+	std::nth_element(values.begin(), values.begin() + place, values.end());
+	return values[place];
+}
+
+static void print_latency(const char *name, std::vector<uint32_t> &values)
+{
+	double sum = 0;
+	uint32_t most = 0, least = values.empty() ? 0 : ~0u;
+	for (uint32_t value : values) {
+		sum += value;
+		most = std::max(most, value);
+		least = std::min(least, value);
+	}
+	printf("\"%s\": {\"count\": %zu, \"mean\": %.2f, \"least\": %u, \"median\": %" PRIu64
+	       ", \"p99\": %" PRIu64 ", \"most\": %u},\n",
+	       name, values.size(), values.empty() ? 0 : sum / values.size(), least,
+	       percentile(values, 0.5), percentile(values, 0.99), most);
+}
+
+int main(int argc, char **argv)
+{
+	for (int n = 1; n < argc; n++)
+		if (char *equals = strchr(argv[n], '='))
+			options[std::string(argv[n], equals)] = equals + 1;
+	unsigned nodes = number("nodes"), delay = number("delay"), words = number("words");
+	unsigned least_words = number("least_words"), mask = number("channels");
+	uint64_t warmup = number("warmup"), cycles = number("cycles"), drain = number("drain");
+	double load = number("load"), take = number("take"), stall = number("stall");
+	double errors = number("errors"), cuts = number("cuts");
+	std::string pattern = options["pattern"];
+	Random random{ (uint64_t)number("seed") };
+
+	VerilatedContext context;
+	std::vector<Node> ring(nodes);
+	for (unsigned n = 0; n < nodes; n++) {
+		Node &node = ring[n];
+		node.top = std::make_unique<Vring_node>(&context);
+		node->nonce = 100 + n;
+		node->signal = 1;
+		node->sys_rst = 1;
+		node.wire.assign(delay, Word{});
+		for (auto &channel : node.heard)
+			channel.fill(-1);
+	}
+	for (unsigned n = 0; n < 4; n++)
+		for (auto &node : ring) {
+			node->sys_clk = n & 1;
+			node->eval();
+			node->sys_rst = n < 2;
+		}
+
+	uint64_t now = 0, up_at = 0, all_up = 0, stop = 0;
+	uint64_t twice = 0, disordered = 0, changed = 0, overflows = 0, losses = 0;
+	uint64_t lost = 0, dropped = 0, scrubbed = 0, expired = 0, go_set = 0, stalled = 0,
+		 busy = 0;
+	uint64_t order = 0, damaged = 0, sends = 0, grants = 0, cut_until = 0, downs = 0,
+		 misrouted = 0;
+	unsigned cut_at = 0, most_refusals = 0, most_bypass = 0;
+	std::vector<uint32_t> way, echo, waits, outage;
+	uint64_t down_since = 0;
+	bool measuring = false;
+	uint64_t begin = 0, end = 0;
+
+	auto choose_target = [&](unsigned n) -> int {
+		if (pattern == "uniform")
+			return (n + 1 + random.below(nodes - 1)) % nodes;
+		if (pattern == "next")
+			return (n + 1) % nodes;
+		if (pattern == "half")
+			return (n + nodes / 2) % nodes;
+		if (pattern == "hot")
+			return n ? 0 : -1;
+		if (pattern == "sender") /* one sends as much as it can, the others little */
+			return (n + 1 + random.below(nodes - 1)) % nodes;
+		if (pattern == "single")
+			return n ? -1 : (int)(nodes / 2);
+		fprintf(stderr, "ring_bench: pattern %s\n", pattern.c_str());
+		exit(2);
+	};
+
+	for (;; now++) {
+		bool sending = all_up && (!stop || now < stop);
+		if (all_up && !measuring && now >= all_up + warmup) {
+			measuring = true;
+			begin = now;
+			stop = now + cycles;
+			end = stop;
+		}
+		bool in_window = measuring && now < end;
+		bool down = false;
+		for (unsigned n = 0; n < nodes; n++) {
+			Node &node = ring[n];
+			Node &before = ring[(n + nodes - 1) % nodes];
+			/* The cable that comes from the node before. */
+			Word word = before.wire.front();
+			if (cut_until > now && cut_at == n)
+				word = {};
+			if (word.valid && errors && sending && random.chance(errors)) {
+				word.error = 1 << random.below(4);
+				word.data ^= 1u << random.below(32);
+			}
+			node->signal = !(cut_until > now && cut_at == n);
+			node->rx_valid = word.valid;
+			node->rx_data = word.data;
+			node->rx_k = word.k;
+			node->rx_code_error = word.error;
+			node->rx_disparity_error = 0;
+			node->tx_ready = !random.chance(stall);
+			node->retrain = 0;
+			/* A load is words a cycle; with pattern `sender` it is that of the others.
+			 */
+			double own = pattern == "sender" && n == 0 ? 1.0 : load;
+			if (sending && own < 1)
+				node.credit += own;
+			for (unsigned c = 0; c < channels; c++) {
+				Offer &offer = node.offers[c];
+				if (!offer.active && sending && mask >> c & 1 &&
+				    (own >= 1 || node.credit > 0)) {
+					unsigned size =
+						least_words + random.below(words - least_words + 1);
+					/* Poisson-like: the credit goes below zero by a random
+					 * amount. */
+					int target = choose_target(n);
+					if (target >= 0) {
+						offer = { (unsigned)target,	  size, 0,
+							  node.sent[c][target]++, true, now };
+						node.open[c][target][offer.sequence] = now;
+						if (own < 1)
+							node.credit -=
+								size * 2 *
+								((random.next() >> 11) * 0x1p-53);
+					}
+				}
+				uint32_t turn = (offer.target - n) & 15;
+				uint32_t prefix = turn | crc8(turn, 3) << 24;
+				with_sink(*node.top, c,
+					  [&](auto &valid, auto &, auto &data, auto &first,
+					      auto &last, auto &bad, auto &prefixes) {
+						  valid = offer.active;
+						  first = offer.at == 0;
+						  last = offer.at == offer.words;
+						  bad = 0;
+						  prefixes = 1;
+						  data = offer.at == 0	 ? prefix
+							 : offer.at == 1 ? (n | offer.target << 8 |
+									    offer.words << 16)
+							 : offer.at == 2
+								 ? offer.sequence
+								 : payload(n, offer.target, c,
+									   offer.sequence,
+									   offer.at);
+					  });
+				with_source(
+					*node.top, c,
+					[&](auto &, auto &ready, auto &, auto &, auto &, auto &) {
+						ready = random.chance(
+							pattern == "hot" && n != 0 ? 1.0 : take);
+					});
+			}
+		}
+		for (auto &node : ring) {
+			node->sys_clk = 0;
+			node->eval();
+		}
+		bool quiet = true;
+		for (unsigned n = 0; n < nodes; n++) {
+			Node &node = ring[n];
+			Vring_node &top = *node.top;
+			down |= !top.up;
+			Word word = { top.tx_valid && top.tx_ready, top.tx_data, (uint8_t)top.tx_k,
+				      0 };
+			node.wire.push_back(word);
+			node.wire.pop_front();
+			if (in_window && word.valid && !(word.k & 1 && (word.data & 0xff) == 0xbc))
+				node.used++;
+			if (top.leaves) {
+				node.begun.push_back(now);
+				sends += in_window;
+			}
+			if (top.event_valid) {
+				unsigned c = top.event_channel, s = top.event_slot,
+					 status = top.event_status;
+				if (status == GRANT) {
+					grants += in_window;
+				} else {
+					if (!node.begun.empty()) {
+						if (in_window && status == ACCEPTED)
+							echo.push_back(now - node.begun.front());
+						node.begun.pop_front();
+					}
+					if (status == BUSY_A || status == BUSY_B) {
+						busy += in_window;
+						if (!node.reserved[c][s]) {
+							node.reserved[c][s] = true;
+							node.refused_at[c][s] = now;
+							node.refusals[c][s] = 0;
+						} else {
+							node.refusals[c][s]++;
+						}
+					} else if (status == ORDER) {
+						order += in_window;
+					} else {
+						if (node.reserved[c][s]) {
+							most_refusals = std::max(
+								most_refusals, node.refusals[c][s]);
+							waits.push_back(now -
+									node.refused_at[c][s]);
+						}
+						node.reserved[c][s] = false;
+						damaged += status == DAMAGED;
+						lost += status == LOST;
+						node.reported += status != ACCEPTED;
+					}
+				}
+			}
+			dropped += top.did_dropped;
+			node.reported += top.did_dropped;
+			scrubbed += top.did_scrubbed;
+			expired += top.did_expired;
+			go_set += top.did_go_set;
+			stalled += in_window && top.did_stalled;
+			overflows += top.count_slack_overflow;
+			losses += top.count_link_lost;
+			misrouted += top.count_packet_misrouted;
+			most_bypass = std::max<unsigned>(most_bypass, top.bypass_level);
+			for (unsigned c = 0; c < channels; c++) {
+				Offer &offer = node.offers[c];
+				with_sink(top, c,
+					  [&](auto &valid, auto &ready, auto &, auto &, auto &last,
+					      auto &, auto &) {
+						  if (valid && ready) {
+							  node.words_in += in_window;
+							  offer.at++;
+							  if (last) {
+								  offer.active = false;
+								  node.open[c][offer.target]
+									   [offer.sequence] = now;
+							  }
+						  }
+					  });
+				Arrival &arrival = node.arrivals[c];
+				with_source(
+					top, c,
+					[&](auto &valid, auto &ready, auto &data, auto &first,
+					    auto &last, auto &bad) {
+						if (!valid || !ready)
+							return;
+						if (first != !arrival.inside)
+							changed++;
+						if (first)
+							arrival = {
+								true,
+								data & 0xff,
+								1,
+								data >> 16,
+								0,
+								(data >> 8 & 0xff) == n && (data & 0xff) < nodes
+							};
+						else if (++arrival.words == 2)
+							arrival.sequence = data;
+						else
+							arrival.right &=
+								data == payload(arrival.source, n,
+										c, arrival.sequence,
+										arrival.words);
+						node.words_out += in_window;
+						if (!last)
+							return;
+						arrival.inside = false;
+						if (bad) {
+							return;
+						}
+						if (!arrival.right ||
+						    arrival.words != arrival.expected) {
+							changed++;
+							return;
+						}
+						auto &sent = ring[arrival.source].open[c][n];
+						auto found = sent.find(arrival.sequence);
+						int64_t &last_heard =
+							ring[arrival.source].heard[c][n];
+						if (found == sent.end()) {
+							twice++;
+							return;
+						}
+						if ((int64_t)arrival.sequence <= last_heard)
+							disordered++;
+						last_heard = arrival.sequence;
+						if (in_window) {
+							way.push_back(now - found->second);
+							node.packets_out++;
+						}
+						sent.erase(found);
+					});
+				quiet &= !offer.active && !arrival.inside;
+				with_source(top, c,
+					    [&](auto &valid, auto &, auto &, auto &, auto &,
+						auto &) { quiet &= !valid; });
+			}
+			quiet &= node.begun.empty() && !top.stopped;
+		}
+		if (!all_up && !down)
+			all_up = up_at = now;
+		if (all_up) {
+			if (down && !down_since) {
+				down_since = now;
+				downs++;
+			}
+			if (!down && down_since) {
+				outage.push_back(now - down_since);
+				down_since = 0;
+			}
+			if (cuts && sending && cut_until <= now && !down && random.chance(cuts)) {
+				cut_at = random.below(nodes);
+				cut_until = now + 1 + random.below(400);
+			}
+		} else if (now > 100000) {
+			fprintf(stderr, "ring_bench: the ring does not come up\n");
+			return 2;
+		}
+		for (auto &node : ring) {
+			node->sys_clk = 1;
+			node->eval();
+		}
+		if (stop && now > stop + drain && (quiet || now > stop + drain + 200000))
+			break;
+	}
+
+	uint64_t missing = 0, reported = 0;
+	for (auto &node : ring) {
+		reported += node.reported;
+		for (auto &channel : node.open)
+			for (auto &target : channel)
+				missing += target.size();
+	}
+	double total = 0, squares = 0;
+	unsigned senders = 0;
+	printf("{\"nodes\": %u, \"delay\": %u, \"words\": %u, \"pattern\": \"%s\", \"up_cycles\": %" PRIu64
+	       ",\n",
+	       nodes, delay, words, pattern.c_str(), up_at);
+	printf("\"sent\": [");
+	for (unsigned n = 0; n < nodes; n++) {
+		double share = (double)ring[n].words_in / cycles;
+		printf("%s%.5f", n ? ", " : "", share);
+		if (!(pattern == "hot" && n == 0) && !(pattern == "single" && n != 0)) {
+			total += share;
+			squares += share * share;
+			senders++;
+		}
+	}
+	printf("],\n\"received\": [");
+	double received = 0;
+	uint64_t packets = 0;
+	for (unsigned n = 0; n < nodes; n++) {
+		printf("%s%.5f", n ? ", " : "", (double)ring[n].words_out / cycles);
+		received += (double)ring[n].words_out / cycles;
+		packets += ring[n].packets_out;
+	}
+	printf("],\n\"used\": [");
+	for (unsigned n = 0; n < nodes; n++)
+		printf("%s%.5f", n ? ", " : "", (double)ring[n].used / cycles);
+	printf("],\n\"throughput\": %.5f, \"packets\": %" PRIu64 ", \"jain\": %.5f,\n", received,
+	       packets, squares ? total * total / (senders * squares) : 0);
+	print_latency("latency", way);
+	print_latency("send_to_echo", echo);
+	print_latency("reserved", waits);
+	print_latency("outage", outage);
+	printf("\"sends\": %" PRIu64 ", \"busy\": %" PRIu64 ", \"order\": %" PRIu64
+	       ", \"grants\": %" PRIu64
+	       ", \"refusals_after_reservation\": %u, \"stalled\": %.5f, \"bypass_high\": %u,\n",
+	       sends, busy, order, grants, most_refusals, (double)stalled / cycles / nodes,
+	       most_bypass);
+	printf("\"lost\": %" PRIu64 ", \"damaged\": %" PRIu64 ", \"dropped\": %" PRIu64
+	       ", \"scrubbed\": %" PRIu64 ", \"expired\": %" PRIu64 ", \"go_set\": %" PRIu64
+	       ", \"misrouted\": %" PRIu64 ", \"overflows\": %" PRIu64 ", \"link_lost\": %" PRIu64
+	       ",\n",
+	       lost, damaged, dropped, scrubbed, expired, go_set, misrouted, overflows, losses);
+	bool failed = twice || disordered || changed ||
+		      missing > reported + (downs ? nodes * channels * (uint64_t)downs : 0);
+	printf("\"missing\": %" PRIu64 ", \"reported\": %" PRIu64 ", \"twice\": %" PRIu64
+	       ", \"disordered\": %" PRIu64 ", \"changed\": %" PRIu64 ", \"failed\": %s}\n",
+	       missing, reported, twice, disordered, changed, failed ? "true" : "false");
+	return failed;
+}

