@@ -58,6 +58,9 @@ LONG = (
     "test_card_engines",
     "test_paged_path",
     "test_formal",
+    "test_block",
+    "test_engines",
+    "test_frame_path",
 )
 
 

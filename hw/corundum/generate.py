@@ -52,9 +52,10 @@ class CorundumCore(LiteXModule):
     platform   : gets the processor's Verilog by `add_source`
     pcie_width : bits of Corundum's PCIe interface: 128, 256 or 512
     mtu        : bytes of a frame's payload
+    vlan       : identifier of the frames' VLAN tag; None: no tag
     """
 
-    def __init__(self, platform, pcie_width, mtu=9000):
+    def __init__(self, platform, pcie_width, mtu=9000, vlan=None):
         self.cd_sys = ClockDomain()
         host = CorundumHost(
             DATA_WIDTH,
@@ -63,7 +64,7 @@ class CorundumCore(LiteXModule):
             2 * pcie_width // SEGMENTS,
             patience=int(CLOCK_HZ * BUS_MASTER_SECONDS),
         )
-        port = EthernetPort(mtu=mtu)
+        port = EthernetPort(mtu=mtu, vlan=vlan)
         self.core = core = DibberCore(
             platform, None, None, DATA_WIDTH, CLOCK_HZ, "corundum", host=host, port=port
         )
@@ -172,8 +173,10 @@ def used_parameters():
     return [name for name in names if name in interface.parameters()]
 
 
-def block(pcie_width):
-    """Verilog of mqnic_app_block: its ports go to dibber_app, are passed on, or rest."""
+def block(pcie_width, tagged=False):
+    """Verilog of mqnic_app_block: its ports go to dibber_app, are passed on, or rest. `tagged`: the
+    core's frames have a VLAN tag.
+    """
     used = used_ports()
     lines = [
         "// SPDX-License-Identifier: BSD-2-Clause",
@@ -192,7 +195,6 @@ def block(pcie_width):
         "/* verilator lint_off UNUSEDSIGNAL */",
         "module mqnic_app_block #(",
         "    parameter DIBBER_PORT = 0,  // port of the NIC that Dibber shares",
-        "    parameter DIBBER_TAGGED = 0,",
     ]
     lines += [f"    parameter {name} = {value}," for name, value in interface.parameters().items()]
     lines[-1] = lines[-1].rstrip(",")
@@ -225,7 +227,7 @@ def block(pcie_width):
         lines += [f"    if (!({condition})) begin", f'        $display("Dibber: {text} (%m)");']
         lines += ["        $finish;", "    end"]
     lines += ["end", "", "dibber_app #("]
-    lines += ["    .PORT(DIBBER_PORT),", "    .TAGGED(DIBBER_TAGGED),"]
+    lines += ["    .PORT(DIBBER_PORT),", f"    .TAGGED({int(tagged)}),"]
     lines += [f"    .{name}({name})," for name in used_parameters()]
     lines[-1] = lines[-1].rstrip(",")
     lines += [") app ("]
@@ -235,13 +237,14 @@ def block(pcie_width):
     return "\n".join([*lines, ");", "", "endmodule", "", "`resetall", ""])
 
 
-def generate(output, pcie_width, mtu=9000):
+def generate(output, pcie_width, mtu=9000, vlan=None):
     """Write all files for PCIe of `pcie_width` bits into the folder `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    core = CorundumCore(platform, pcie_width, mtu)
+    core = CorundumCore(platform, pcie_width, mtu, vlan)
     write_verilog(output, core, core.ios, "dibber_corundum_core", platform.sources)
-    (output / "mqnic_app_block.v").write_text(block(pcie_width), encoding="utf-8")
+    text = block(pcie_width, vlan is not None)
+    (output / "mqnic_app_block.v").write_text(text, encoding="utf-8")
     for file in sorted((HERE / "rtl").glob("*.v")):
         shutil.copy(file, output)
 
@@ -258,9 +261,10 @@ def main():
     parser.add_argument(
         "--mtu", type=int, default=9000, help="bytes of a frame's payload, 72 to 9216"
     )
+    parser.add_argument("--vlan", type=int, help="identifier of the frames' VLAN tag, 0 to 4094")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="folder to write to")
     args = parser.parse_args()
-    generate(args.output, args.pcie, args.mtu)
+    generate(args.output, args.pcie, args.mtu, args.vlan)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 //
 // Two of mqnic_app_block on a cable, each with a NIC beside it. PCIe of 256 bits, frames of 128.
 //
-//   block [SEED]
+//   block SEED | two
 //
 // Each card is asked by AXI-lite who it is, and gets a nonce. Then the two must find each other
 // while the NICs send frames through the same MACs. A DMA engine that takes nothing stands behind
@@ -64,8 +64,12 @@ static void set_beat(Card &card, const Beat &beat)
 	card.dut->s_axis_sync_rx_tlast = beat.last;
 }
 
-static std::function<void()> behind; // what stands behind the first card, before each edge
-static bool alone;		     // only the first card lives
+static std::function<void()> behind;	 // what stands behind the first card, before each edge
+static DMA<Vmqnic_app_block> *engine[2]; // what stands behind each of two cards
+static bool traffic;			 // the NICs send without end
+static std::deque<std::vector<uint8_t>> due[2]; // frames that are on their way to a NIC
+static unsigned nic_frames[2];
+static bool alone; // only the first card lives
 
 static void edges()
 {
@@ -113,8 +117,19 @@ static void cycle()
 		edges();
 		return;
 	}
-	for (Card &card : cards) {
+	for (int n = 0; n < 2; n++) {
+		Card &card = cards[n];
 		Vmqnic_app_block &dut = *card.dut;
+		if (traffic && card.to_send.empty()) {
+			std::vector<uint8_t> bytes(60 + random_source() % 1400);
+			for (uint8_t &byte : bytes)
+				byte = random_source();
+			bytes[12] = 0x08, bytes[13] = 0x00;
+			card.to_send.push_back(bytes);
+			due[1 - n].push_back(bytes);
+		}
+		if (engine[n])
+			engine[n]->drive(dut);
 		dut.s_axis_sync_tx_tvalid = !card.to_send.empty() && random_source() % 4;
 		if (!card.to_send.empty()) {
 			const std::vector<uint8_t> &bytes = card.to_send.front();
@@ -129,6 +144,8 @@ static void cycle()
 		dut.m_axis_sync_tx_tready = random_source() % 8 != 0;
 		dut.m_axis_sync_rx_tready = random_source() % 4 != 0;
 		dut.eval();
+		if (engine[n])
+			engine[n]->take(dut);
 	}
 	for (int n = 0; n < 2; n++) {
 		Card &card = cards[n];
@@ -146,8 +163,17 @@ static void cycle()
 			for (unsigned lane = 0; lane < LANES; lane++)
 				if (dut.m_axis_sync_rx_tkeep >> lane & 1)
 					card.frame.push_back(data[lane]);
-			if (dut.m_axis_sync_rx_tlast)
-				card.came.push_back(card.frame), card.frame.clear();
+			if (dut.m_axis_sync_rx_tlast) {
+				if (!traffic) {
+					card.came.push_back(card.frame);
+				} else {
+					if (due[n].empty() || due[n].front() != card.frame)
+						fail("the NIC's frames");
+					due[n].pop_front();
+					nic_frames[n]++;
+				}
+				card.frame.clear();
+			}
 		}
 		if (dut.m_axis_sync_tx_tvalid && dut.m_axis_sync_tx_tready) {
 			Beat beat;
@@ -261,42 +287,36 @@ static void pair(unsigned seed)
 	       cards[0].dibber_frames, cards[1].dibber_frames);
 }
 
-// One card, and its engines' orders on standard input, as tests/gateware/mcp/card.cc has them. What
-// it sends comes back to it from a mirror.
-static void engines()
+// Until the link of each card is up.
+static void wait_for_link(std::initializer_list<Card *> waiting)
 {
-	Card &card = cards[0];
-	Vmqnic_app_block &dut = *card.dut;
-	DMA<Vmqnic_app_block> dma;
+	for (Card *card : waiting)
+		for (int n = 0; (load(*card, AT_LINK_STATUS) & 0xf) != 2; n++)
+			if (n > 2000)
+				fail("the link does not come up");
+}
+
+// Orders on standard input, as tests/gateware/mcp/card.cc has them; `c N` says for which card.
+static void orders()
+{
 	char line[80];
 	unsigned long long a, b;
+	int side = 0;
 
-	behind = [&] {
-		dma.drive(dut);
-		dut.eval();
-		dma.take(dut);
-		mirrored(card);
-	};
-	alone = true;
-	dut.rst = 1;
-	for (int n = 0; n < 8; n++)
-		cycle();
-	dut.rst = 0;
-	store(card, AT_LINK_NONCE, 0x1234);
-	for (int n = 0; (load(card, AT_LINK_STATUS) & 0xf) != 2; n++)
-		if (n > 2000)
-			fail("the link does not come up");
 	while (fgets(line, sizeof(line), stdin)) {
-		if (sscanf(line, "w %llx %llx", &a, &b) == 2)
-			store(card, a, b);
+		auto &memory = engine[side]->memory;
+		if (sscanf(line, "c %llx", &a) == 1)
+			side = a;
+		else if (sscanf(line, "w %llx %llx", &a, &b) == 2)
+			store(cards[side], a, b);
 		else if (sscanf(line, "r %llx", &a) == 1)
-			printf("%08x\n", load(card, a));
+			printf("%08x\n", load(cards[side], a));
 		else if (sscanf(line, "s %llx %llx", &a, &b) == 2)
 			for (unsigned n = 0; n < 4; n++)
-				dma.memory[a + n] = b >> 8 * n;
+				memory[a + n] = b >> 8 * n;
 		else if (sscanf(line, "m %llx", &a) == 1)
-			printf("%02x%02x%02x%02x\n", dma.memory[a + 3], dma.memory[a + 2],
-			       dma.memory[a + 1], dma.memory[a]);
+			printf("%02x%02x%02x%02x\n", memory[a + 3], memory[a + 2], memory[a + 1],
+			       memory[a]);
 		else if (sscanf(line, "n %llx", &a) == 1)
 			while (a--)
 				cycle();
@@ -305,12 +325,61 @@ static void engines()
 	}
 }
 
+static void reset()
+{
+	for (Card &card : cards)
+		card.dut->rst = 1;
+	for (int n = 0; n < 8; n++)
+		cycle();
+	for (Card &card : cards) {
+		card.dut->rst = 0;
+		card.wire.clear();
+	}
+}
+
+// One card; what it sends comes back to it from a mirror.
+static void one_card()
+{
+	static DMA<Vmqnic_app_block> dma;
+
+	behind = [] {
+		dma.drive(*cards[0].dut);
+		cards[0].dut->eval();
+		dma.take(*cards[0].dut);
+		mirrored(cards[0]);
+	};
+	engine[0] = &dma;
+	alone = true;
+	reset();
+	store(cards[0], AT_LINK_NONCE, 0x1234);
+	wait_for_link({ &cards[0] });
+	orders();
+}
+
+// Two cards, and their NICs send all the time. At the end the frames of the NICs are counted.
+static void two_cards()
+{
+	static DMA<Vmqnic_app_block> dma[2];
+
+	reset();
+	for (int n = 0; n < 2; n++) {
+		engine[n] = &dma[n];
+		store(cards[n], AT_LINK_NONCE, 0x1111 * (n + 1));
+	}
+	traffic = true;
+	wait_for_link({ &cards[0], &cards[1] });
+	orders();
+	printf("%08x\n%08x\n", nic_frames[0], nic_frames[1]);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc > 1)
+	if (argc > 1 && !strcmp(argv[1], "two"))
+		two_cards();
+	else if (argc > 1)
 		pair(atoi(argv[1]));
 	else
-		engines();
+		one_card();
 	fflush(stdout);
 	// The models are static: their destructors would come after those of Verilator.
 	std::_Exit(0);

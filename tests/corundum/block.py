@@ -5,7 +5,7 @@
 import importlib.util
 import sys
 
-from card import ROOT, run, verilated
+from card import ROOT, run, simulator, verilated
 from dibber.interface.description import HOST, C
 
 CORUNDUM = ROOT / "hw" / "corundum"
@@ -25,9 +25,11 @@ def generated():
     folder = BUILD / "256"
     sources = [*CORUNDUM.rglob("*.py"), *CORUNDUM.rglob("*.v"), *(ROOT / "gateware").rglob("*.py")]
     block = folder / "mqnic_app_block.v"
-    if not block.exists() or any(path.stat().st_mtime > block.stat().st_mtime for path in sources):
-        # A process of its own: Migen's names depend on what was elaborated before in the same one.
-        run(sys.executable, CORUNDUM / "generate.py", "--pcie", 256, "--output", folder)
+    with simulator().alone_in(folder):
+        young = lambda path: path.stat().st_mtime > block.stat().st_mtime
+        if not block.exists() or any(map(young, sources)):
+            # A process of its own: Migen's names depend on what was elaborated before in one.
+            run(sys.executable, CORUNDUM / "generate.py", "--pcie", 256, "--output", folder)
     return folder
 
 

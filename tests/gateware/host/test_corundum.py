@@ -172,6 +172,26 @@ def test_a_write_of_256_bytes_takes_as_many_cycles_as_it_has_lines():
     assert cycles_each(WIDTHS[256], 256, 256, 60) <= 16.1
 
 
+def test_a_read_of_8_bytes_takes_2_cycles(figure):
+    """More reads are under way than a core has tags; each tag is used once."""
+    bench = CorundumBench(Random(1), WIDTHS[256], (), busy=1.0, delay=(100, 100), lag=(0, 0))
+    bench.bytes.update({bench.base + n: n * 7 % 256 for n in range(0x4000)})
+
+    def main():
+        for n in range(240):
+            yield from bench.read(bench.base + 37 * n, 8, n)
+        yield from finish(lambda: len(bench.answers) == 240, 2000)
+
+    bench.run(main())
+    for n in range(240):
+        ((status, lower, count, data),) = bench.answers[n]
+        assert (status, lower, count) == (0, (bench.base + 37 * n) % 128, 8)
+        assert data == bytes((37 * n + k) * 7 % 256 for k in range(8))
+    taken = bench.dma.reads.cycles
+    cycles = (taken[-1] - taken[80]) / (239 - 80)
+    assert figure("corundum-256-bits-8-byte-read", cycles, "cycles", at_most=2.1)
+
+
 # Statuses -----------------------------------------------------------------------------------------
 
 
