@@ -36,7 +36,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver bench \
+.PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver mpi4py bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
         test-bitstream test-netlist test-netlist-same test-window test-boards synthesis docs figures clean
 
@@ -159,7 +159,11 @@ test-quick: firmware library
 test-formal: install
 	@$(PYTHON) hw/formal/prove.py $(FORMAL)
 
-test-system: firmware library ofi models litepcie-rate qemu driver
+# mpi4py and its own tests, at the versions of tests/mpi4py/pins.txt: nothing is installed.
+mpi4py: install
+	@$(PYTHON) tests/mpi4py/suite.py --bring
+
+test-system: firmware library ofi models litepcie-rate qemu driver mpi4py
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 
@@ -180,6 +184,8 @@ soak: build models
 	@$(MAKE) --no-print-directory switches
 	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
 	@$(MAKE) --no-print-directory test-window
+	@$(MAKE) --no-print-directory ofi mpi4py
+	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 

@@ -14,7 +14,10 @@ SPEC.loader.exec_module(suite)
 
 # Modules, and the least number of their tests that must run: fewer would mean that the suite found
 # less than it should.
-PARTS = {2: ("test_(rma|win|pack|status)$", 60), 4: ("test_p2p_buf$", 15)}
+PARTS = {
+    2: ("test_(msgzero|p2p_obj_matched|pack|status)[.]py$", 30),
+    4: ("test_(msgzero|p2p_obj_matched)[.]py$", 15),
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
