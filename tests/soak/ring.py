@@ -15,9 +15,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
-from batches import Soak
-from dibber_cli.pipe import quiet
-from gateware.fabric import ring_bench
+from batches import Soak  # noqa: E402
+from dibber_cli.pipe import quiet  # noqa: E402
+from gateware.fabric import ring_bench  # noqa: E402
 
 FAULTS = ("twice", "disordered", "changed")
 

@@ -19,12 +19,12 @@ NODES = 1 << ADDRESS_BITS
 # Words between two of NUMBER and SIZE while the ring is UP.
 KEEP_WORDS = 1024
 
-# Cycles without a NUMBER after which a node forgets its address. A NUMBER may wait in the bypass FIFO
-# of each node.
+# Cycles without a NUMBER after which a node forgets its address. A NUMBER may wait in the bypass
+# FIFO of each node.
 FORGET_CYCLES = 65536
 
-# A NUMBER counts the nodes in its low bits. The others are the scrubber's epoch: it changes when the
-# scrubber leaves UP, so a NUMBER from before does not close the ring.
+# A NUMBER counts the nodes in its low bits. The others are the scrubber's epoch: it changes when
+# the scrubber leaves UP, so a NUMBER from before does not close the ring.
 COUNT_BITS = 5
 
 class RingElection(LiteXModule):
@@ -132,8 +132,8 @@ class RingElection(LiteXModule):
                 ),
             ),
             If(is_size & ~self.scrubber, self.size.eq(value)),
-            # A new NUMBER must come before this node is UP again. Otherwise a WHOLE without a scrubber
-            # could go round for ever.
+            # A new NUMBER must come before this node is UP again. Otherwise a WHOLE without a
+            # scrubber could go round for ever.
             If(self.lost,
                 numbered.eq(0),
                 self.closed.eq(0),

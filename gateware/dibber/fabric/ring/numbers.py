@@ -39,7 +39,8 @@ class RingNumbers(LiteXModule):
     slot    : Signal(SLOT_BITS), in   with `begin`
     answer  : Record(answer_layout) and `valid`, in
     up      : Signal(), in    when it falls, all packets that have left are lost
-    event   : Record, out     `valid`, `channel`, `status`, `slot` (of an echo), `source` (of a grant)
+    event   : Record, out     `valid`, `channel`, `status`, `slot` (of an echo), `source` (of a
+              grant)
     stale   : Signal(), out   pulse: an echo of no packet
 
     Cycles: 1 from `answer` to `event`.

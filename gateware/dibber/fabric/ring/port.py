@@ -220,8 +220,8 @@ class RingPort(LiteXModule):
 
     Cycles: docs/design/ring.md.
     """
-    def __init__(self, packet_words=PACKET_WORDS, send_words=SEND_WORDS, receive_words=RECEIVE_WORDS,
-        bypass_words=BYPASS_WORDS):
+    def __init__(self, packet_words=PACKET_WORDS, send_words=SEND_WORDS,
+        receive_words=RECEIVE_WORDS, bypass_words=BYPASS_WORDS):
         channels = len(packet_words)
         assert bypass_words > max(packet_words) + 4
         self.signal     = Signal()
@@ -243,7 +243,8 @@ class RingPort(LiteXModule):
         self.sender    = sender    = RingSender(buffers)
         fifos   = [BypassedFIFO([("data", 32), ("bad", 1)], depth) for depth in receive_words]
         self.submodules += fifos
-        rooms   = [RingReservation(words, depth) for words, depth in zip(packet_words, receive_words)]
+        rooms   = [
+            RingReservation(words, depth) for words, depth in zip(packet_words, receive_words)]
         self.submodules += rooms
         self.pairs     = pairs     = RingPairs([room.grant for room in rooms])
 
@@ -323,7 +324,8 @@ class RingPort(LiteXModule):
                 room.clear.eq(~up),
             ]
         channel_of = lambda name: reduce(
-            or_, [Mux(transit.ask.channel[n], getattr(room, name), 0) for n, room in enumerate(rooms)])
+            or_,
+            [Mux(transit.ask.channel[n], getattr(room, name), 0) for n, room in enumerate(rooms)])
         self.comb += [
             transit.accept.eq(channel_of("accept")),
             transit.refusal.eq(channel_of("status")),

@@ -134,12 +134,14 @@ class RingSend(LiteXModule):
         routed   = Signal()   # the sink's word is a prefix word
         wrong    = Signal()   # the packet has no way on this ring
         turn     = Signal(TURN_BITS)
+        direct_turn = Signal(TURN_BITS)  # of a packet without a route: 0 to 1, and 1 to 0
         free     = Signal()   # a slot
         room     = Signal()
         reset_in = Signal()   # a packet begins inside a packet: its sender was reset
         takes    = Signal()
         stores   = Signal()
         too_long = Signal()
+        cut      = Signal()   # such a packet's old part ends as bad
         ends     = Signal()   # a packet is whole: its slot is filled
         absent   = Signal()   # the chosen packet's target is not on the ring
         self.comb += [
@@ -148,6 +150,7 @@ class RingSend(LiteXModule):
             room.eq(level != depth),
             reset_in.eq(begun & sink.first),
             routed.eq(sink.first & (sink.prefix != 0)),
+            direct_turn.eq(Mux(self.address[0], (1 << TURN_BITS) - 1, 1)),
             wrong.eq(sink.first & Mux(sink.prefix == 0,
                 self.size != 2,
                 (sink.prefix != 1) | (sink.data[8:8 + HOP_BITS] != 0) | sink.last)),
@@ -156,7 +159,8 @@ class RingSend(LiteXModule):
             takes.eq(sink.valid & sink.ready),
             stores.eq(takes & ~skipping & ~routed & ~wrong | takes & sink.first & ~routed & ~wrong),
             too_long.eq(stores & (count == packet_words - 1) & ~sink.last),
-            ends.eq((stores & (sink.last | too_long)) | (sink.valid & self.up & reset_in & (count != 0))),
+            cut.eq(sink.valid & self.up & reset_in),
+            ends.eq((stores & (sink.last | too_long)) | (cut & (count != 0))),
             self.dropped.eq((takes & wrong) | absent),
             writer.adr.eq(write[:bits]),
             writer.dat_w.eq(sink.data),
@@ -166,8 +170,7 @@ class RingSend(LiteXModule):
             If(takes,
                 skipping.eq(~sink.last & (skipping & ~sink.first | wrong | too_long)),
                 begun.eq(~sink.last & ~wrong & ~too_long & (sink.first | begun)),
-                If(sink.first, turn.eq(Mux(routed, sink.data[:TURN_BITS],
-                    Mux(self.address[0], (1 << TURN_BITS) - 1, 1)))),
+                If(sink.first, turn.eq(Mux(routed, sink.data[:TURN_BITS], direct_turn))),
             ),
             If(stores,
                 write.eq(write + 1),
@@ -178,7 +181,7 @@ class RingSend(LiteXModule):
                 count.eq(0),
                 newest.eq(newest + 1),
             ),
-            If(sink.valid & self.up & reset_in, begun.eq(0)),
+            If(cut, begun.eq(0)),
             If(~self.up & begun & ~ends,
                 begun.eq(0),
                 skipping.eq(1),
@@ -198,13 +201,16 @@ class RingSend(LiteXModule):
             """Slot m is older than slot n, and has the same target."""
             return slots[m].used & (age[m] < age[n]) & (slots[m].turn == slots[n].turn)
         def any_earlier(n, condition):
-            return reduce(or_, [earlier(m, n) & condition(slots[m]) for m in range(SLOTS) if m != n])
+            return reduce(or_, [
+                earlier(m, n) & condition(slots[m]) for m in range(SLOTS) if m != n])
         refusal = Signal()
         self.comb += [
-            refusal.eq((event.status == BUSY_A) | (event.status == BUSY_B) | (event.status == ORDER)),
+            refusal.eq(
+                (event.status == BUSY_A) | (event.status == BUSY_B) | (event.status == ORDER)),
             releases.eq(reduce(or_, [(oldest == n) & slot.used & ~slot.open
                 for n, slot in enumerate(slots)])),
-            released.eq(reduce(or_, [Mux(oldest == n, slot.words, 0) for n, slot in enumerate(slots)])),
+            released.eq(reduce(or_, [
+                Mux(oldest == n, slot.words, 0) for n, slot in enumerate(slots)])),
             self.waits.eq(reduce(or_, [slot.waiting for slot in slots])),
             self.refused.eq(event.valid & refusal),
             self.lost.eq(event.valid & (event.status == LOST)),
@@ -218,7 +224,8 @@ class RingSend(LiteXModule):
         hit_turn = Signal(TURN_BITS)  # of the slot whose echo came
         hit_age  = Signal(SLOT_BITS)
         self.comb += [
-            hit_turn.eq(reduce(or_, [Mux(event.slot == n, slot.turn, 0) for n, slot in enumerate(slots)])),
+            hit_turn.eq(reduce(or_, [
+                Mux(event.slot == n, slot.turn, 0) for n, slot in enumerate(slots)])),
             hit_age.eq(reduce(or_, [Mux(event.slot == n, age[n], 0) for n in range(SLOTS)])),
         ]
         for n, slot in enumerate(slots):
@@ -232,7 +239,7 @@ class RingSend(LiteXModule):
                     slot.doomed.eq(0),
                     slot.start.eq(start),
                     slot.words.eq(count + stores),
-                    slot.turn.eq(Mux(sink.first & takes, Mux(self.address[0], (1 << TURN_BITS) - 1, 1), turn)),
+                    slot.turn.eq(Mux(sink.first & takes, direct_turn, turn)),
                     slot.bad.eq(reset_in | sink.bad | too_long),
                 ),
                 If(releases & (oldest == n), slot.used.eq(0)),
@@ -285,7 +292,8 @@ class RingSend(LiteXModule):
         choice   = Signal(SLOTS)
         chosen   = Signal()  # valid
         changes  = Signal()
-        of       = lambda values: reduce(or_, [Mux(choice[n], value, 0) for n, value in enumerate(values)])
+        of       = lambda values: reduce(
+            or_, [Mux(choice[n], value, 0) for n, value in enumerate(values)])
         for n, slot in enumerate(slots):
             self.comb += [
                 may[n].eq(slot.filled & ~any_earlier(n, lambda s: s.waiting | s.doomed)),

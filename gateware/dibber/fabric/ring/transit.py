@@ -73,7 +73,8 @@ class RingTransit(LiteXModule):
         self.accept    = Signal()
         self.refusal   = Signal(STATUS_BITS)
         self.take      = take = Record(
-            [("valid", 1), ("channel", channels), ("data", 32), ("first", 1), ("last", 1), ("bad", 1)])
+            [("valid", 1), ("channel", channels), ("data", 32), ("first", 1), ("last", 1),
+             ("bad", 1)])
         self.taking    = Signal(channels)
         self.answer    = answer = Record([("valid", 1)] + answer_layout())
         self.idle      = Signal()
@@ -127,7 +128,8 @@ class RingTransit(LiteXModule):
         ]
 
         # Modes ------------------------------------------------------------------------------------
-        # What the words behind START or RESUME are for. Without a mode, a packet's words are dropped.
+        # What the words behind START or RESUME are for. Without a mode, a packet's words are
+        # dropped.
         passes  = Signal()  # a packet for another node
         pair    = Signal()  # an echo for another node: one word
         takes   = Signal()  # a packet for this node goes to its receive FIFO
@@ -175,8 +177,10 @@ class RingTransit(LiteXModule):
         self.comb += [
             clash.eq(now_begins),
             whole.eq(decoder.is_end),
-            closes.eq(process & is_data & (takes | refuses) & (now_ends | now_is_odd | clash | ~self.up)),
-            longest.eq(reduce(or_, [of[n] & (count == words - 1) for n, words in enumerate(packet_words)])),
+            closes.eq(process & is_data & (takes | refuses) &
+                (now_ends | now_is_odd | clash | ~self.up)),
+            longest.eq(reduce(or_, [
+                of[n] & (count == words - 1) for n, words in enumerate(packet_words)])),
             take.valid.eq(process & is_data & takes & ~second),
             take.channel.eq(of),
             take.data.eq(held),

@@ -26,7 +26,7 @@ LOST     = 6
 # Flags of an idle. Bit 7 is WHOLE, as HEAR_BIT of a flow word.
 GO_BIT = 0
 
-# CRC-8 ---------------------------------------------------------------------------------------------
+# CRC-8 --------------------------------------------------------------------------------------------
 
 def _term(byte, value):
     """CRC-8 of three bytes, of which one is `value` and the others are 0."""
