@@ -14,6 +14,7 @@ from dibber_cli import main, paths, profile
 from dibber_cli.bench import session, stride
 from gateware.models.ethernet import decode
 from pair import Pair, Side
+from soak import ethernet
 
 PROFILE = "eth10g"
 SIZE = 64 * 1024
@@ -175,6 +176,14 @@ def test_puts_pass_an_ethernet_switch_that_loses_frames(tmp_path):
     with Pair(PROFILE, options=options) as pair:
         puts(pair, rounds=2)
         assert pair.second(Side.info)["counters"]["link_lost"] == 0
+
+
+@pytest.mark.parametrize("loss, late", [(0.01, 0.01), (0.05, 0)])
+def test_many_small_puts_end_right_when_frames_are_lost_and_overtaken(seed, loss, late):
+    """A sample of the campaign of `make soak`."""
+    report = ethernet.run(1000, seed, loss, late)
+    assert report["failed"] == report["bytes_wrong"] == report["link_lost"] == 0
+    assert report["packets_behind_a_gap"] > 0
 
 
 def test_link_commands_say_what_applies_to_ethernet(capsys):
