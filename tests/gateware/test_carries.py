@@ -1,0 +1,112 @@
+"""A comparison sees each sum whole.
+
+Verilog gives the operands of a comparison the width of the widest of them (IEEE 1364-2005, 5.4.1).
+A carry above that width is lost, but Migen's own simulator keeps it. So such a fault does not show
+in a simulation of blocks.
+"""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pathlib
+import sys
+
+import pytest
+from migen.fhdl.bitcontainer import value_bits_sign
+from migen.fhdl.structure import _Operator, _Slice
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "boards"))
+
+import sim as board  # noqa: E402
+
+COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
+SIZED_BY_CONTEXT = {"+", "-", "*", "&", "|", "^", "~", "m"}  # IEEE 1364-2005, table 5-22
+
+# Sums whose carry cannot come, by their signals, with the reason.
+KNOWN = {
+    ("low", "length"): "1023 + 1024 fits the 11 bits of the comparison",
+    ("line_dat", "1"): "the sum without its carry is 0, and the data of a slot never ends there",
+}
+
+
+def operands(value):
+    """The values that share the width of `value`."""
+    return value.operands[1:] if value.op == "m" else value.operands
+
+
+def verilog_width(value):
+    """Bits that Verilog gives the expression if nothing around it is wider."""
+    if not isinstance(value, _Operator):
+        return len(value)
+    if value.op in COMPARISONS:
+        return 1
+    if value.op in SIZED_BY_CONTEXT:
+        return max(map(verilog_width, operands(value)))
+    return verilog_width(value.operands[0])
+
+
+def short_sums(value, width):
+    """The sums and products in a comparison of `width` bits that have more bits."""
+    if isinstance(value, _Operator) and value.op in SIZED_BY_CONTEXT:
+        if value.op in "+*" and value_bits_sign(value)[0] > width:
+            yield value
+        for operand in operands(value):
+            yield from short_sums(operand, width)
+
+
+def parts(node):
+    """All statements and values below a statement, a value, or a list of them."""
+    yield node
+    below = {
+        "_Assign": lambda: [node.r],
+        "If": lambda: [node.cond, *node.t, *node.f],
+        "Case": lambda: [node.test, *node.cases.values()],
+        "_Operator": lambda: node.operands,
+        "_Slice": lambda: [node.value],
+        "Cat": lambda: node.l,
+        "Replicate": lambda: [node.v],
+    }
+    if isinstance(node, (list, tuple)):
+        children = node
+    else:
+        children = below.get(type(node).__name__, list)()
+    for child in children:
+        yield from parts(child)
+
+
+def name(value):
+    """The last part of a signal's name, or a constant's value."""
+    while isinstance(value, _Slice):
+        value = value.value
+    if hasattr(value, "backtrace") and value.backtrace:
+        return value.backtrace[-1][0]
+    return str(getattr(value, "value", type(value).__name__))
+
+
+def faults(module):
+    """(names of the operands, width of the comparison) of each sum that loses its carry."""
+    fragment = module.get_fragment()
+    for node in parts([fragment.comb, *fragment.sync.values()]):
+        if isinstance(node, _Operator) and node.op in COMPARISONS:
+            width = max(map(verilog_width, node.operands))
+            for operand in node.operands:
+                for found in short_sums(operand, width):
+                    yield tuple(name(term) for term in found.operands), width
+
+
+@pytest.mark.parametrize("options", [{}, {"window": True}, {"mtu": 9000}], ids=str)
+@pytest.mark.parametrize("width", [64, 128])
+def test_no_comparison_of_a_card_loses_a_carry(width, options, tmp_path):
+    card = board.SimCard(board.SourceList(tmp_path), width, 125e6, **options)
+    assert {found for found in faults(card) if found[0] not in KNOWN} == set()
+
+
+def test_a_sum_that_loses_its_carry_is_found():
+    from migen import If, Module, Signal
+
+    class Sums(Module):
+        def __init__(self):
+            few, more, much = Signal(4), Signal(4), Signal(5)
+            self.comb += If(few + more <= 9, much.eq(1)).Elif(few + more <= much, much.eq(2))
+
+    assert [width for _, width in faults(Sums())] == [4]
