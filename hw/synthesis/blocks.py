@@ -43,6 +43,7 @@ from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
 from dibber.layouts import shown_layout
+from dibber.link.ethernet.port import EthernetPort
 from dibber.link.port import LinkPort
 from dibber.mcp.control_registers import ControlRegisters
 from dibber.mcp.host_registers import HostRegisters
@@ -82,6 +83,7 @@ BLOCKS = {
     "receiver": lambda platform, dw: PacketReceiver(dw),
     "acknowledger": lambda platform, dw: Acknowledger(),
     "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
+    "ethernet": lambda platform, dw: EthernetPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
     "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions": lambda platform, dw: RegionTable(C.REGIONS, ports=4),
