@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 		 misrouted = 0;
 	unsigned cut_at = 0, most_refusals = 0, most_bypass = 0;
 	std::vector<uint32_t> way, echo, waits, outage;
-	uint64_t down_since = 0;
+	uint64_t down_since = 0, progress = 0; /* when a packet came last */
 	bool measuring = false;
 	uint64_t begin = 0, end = 0;
 
@@ -457,6 +457,7 @@ int main(int argc, char **argv)
 							way.push_back(now - found->second);
 							node.packets_out++;
 						}
+						progress = now;
 						sent.erase(found);
 					});
 				quiet &= !offer.active && !arrival.inside;
@@ -489,7 +490,8 @@ int main(int argc, char **argv)
 			node->sys_clk = 1;
 			node->eval();
 		}
-		if (stop && now > stop + drain && (quiet || now > stop + drain + 200000))
+		if (stop && now > std::max(stop, progress) + drain &&
+		    (quiet || now > std::max(stop, progress) + 200000))
 			break;
 	}
 
