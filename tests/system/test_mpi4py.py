@@ -15,7 +15,7 @@ SPEC.loader.exec_module(suite)
 # Modules, and the least number of their tests that must run: fewer would mean that the suite found
 # less than it should.
 PARTS = {
-    2: ("test_(msgzero|p2p_obj_matched|pack|status)[.]py$", 30),
+    2: ("test_(msgzero|p2p_obj_matched|pack|status|rma_nb)[.]py$", 30),
     4: ("test_(msgzero|p2p_obj_matched)[.]py$", 15),
 }
 

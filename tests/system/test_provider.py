@@ -217,6 +217,22 @@ def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_an_alltoall_is_late_and_whole_after_a_cable_was_away_for_ten_milliseconds(tmp_path):
+    program = build(tmp_path, "cable", "mpicc")
+    events = ["--at", "3000 pull cable0", "--at", "13000 plug cable0"]
+    done = mpirun(2, *events, program, 13500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 10_000 < int(done.stdout) < 12_000
+
+
+@pytest.mark.parametrize("event", ["3000 pull cable0", "3000 power card1"])
+def test_an_alltoall_ends_with_an_error_when_a_cable_stays_away_or_a_card_is_reset(tmp_path, event):
+    program = build(tmp_path, "cable", "mpicc")
+    done = mpirun(2, "--at", event, program, 200_000)
+    assert done.returncode not in (0, 124)
+    assert "alltoall failed" in done.stderr or "OFI MTL is aborting" in done.stderr, done.stderr
+
+
 def test_mpi_wtime_is_simulated_time_and_eight_bytes_take_at_most_two_microseconds(
     tmp_path, figure
 ):
