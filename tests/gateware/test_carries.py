@@ -1,7 +1,8 @@
-"""A comparison sees each sum whole.
+"""A comparison, a shift and a concatenation see each sum and each product whole.
 
-Verilog gives the operands of a comparison the width of the widest of them (IEEE 1364-2005, 5.4.1).
-A carry above that width is lost, but Migen's own simulator keeps it. So such a fault does not show
+Verilog gives the operands of a comparison the width of the widest of them. The amount of a shift
+and the parts of a concatenation have the width of their own widest operand (IEEE 1364-2005, 5.4.1).
+What is above that width is lost, but Migen's own simulator keeps it. So such a fault does not show
 in a simulation of blocks.
 """
 
@@ -12,7 +13,7 @@ import sys
 
 import pytest
 from migen.fhdl.bitcontainer import value_bits_sign
-from migen.fhdl.structure import _Operator, _Slice
+from migen.fhdl.structure import Cat, _Operator, _Slice
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "boards"))
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "boards"))
 import sim as board  # noqa: E402
 
 COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
+SHIFTS = {"<<<", ">>>"}
 SIZED_BY_CONTEXT = {"+", "-", "*", "&", "|", "^", "~", "m"}  # IEEE 1364-2005, table 5-22
 
 # Sums whose carry cannot come, by their signals, with the reason.
@@ -83,30 +85,53 @@ def name(value):
     return str(getattr(value, "value", type(value).__name__))
 
 
+def sized(node):
+    """(value, width) of the values below `node` whose width Verilog takes from them alone."""
+    if isinstance(node, Cat):
+        # What is above the last part is above the whole.
+        return [(part, verilog_width(part)) for part in node.l[:-1]]
+    if not isinstance(node, _Operator):
+        return []
+    if node.op in COMPARISONS:
+        width = max(map(verilog_width, node.operands))
+        return [(operand, width) for operand in node.operands]
+    if node.op in SHIFTS:
+        return [(node.operands[1], verilog_width(node.operands[1]))]
+    return []
+
+
 def faults(module):
-    """(names of the operands, width of the comparison) of each sum that loses its carry."""
+    """(names of the operands, width) of each sum or product that is cut."""
     fragment = module.get_fragment()
     for node in parts([fragment.comb, *fragment.sync.values()]):
-        if isinstance(node, _Operator) and node.op in COMPARISONS:
-            width = max(map(verilog_width, node.operands))
-            for operand in node.operands:
-                for found in short_sums(operand, width):
-                    yield tuple(name(term) for term in found.operands), width
+        for value, width in sized(node):
+            for found in short_sums(value, width):
+                yield tuple(name(term) for term in found.operands), width
 
 
-@pytest.mark.parametrize("options", [{}, {"window": True}, {"mtu": 9000}], ids=str)
-@pytest.mark.parametrize("width", [64, 128])
-def test_no_comparison_of_a_card_loses_a_carry(width, options, tmp_path):
+@pytest.mark.parametrize(
+    "width, options",
+    [(64, {"window": True}), (128, {"window": True}), (128, {"mtu": 9000})],
+    ids=["64 bits, window", "128 bits, window", "128 bits, Ethernet"],
+)
+def test_a_card_cuts_no_sum_or_product_that_it_compares_shifts_by_or_joins(
+    width, options, tmp_path
+):
     card = board.SimCard(board.SourceList(tmp_path), width, 125e6, **options)
     assert {found for found in faults(card) if found[0] not in KNOWN} == set()
 
 
-def test_a_sum_that_loses_its_carry_is_found():
+def test_what_is_cut_is_found():
     from migen import If, Module, Signal
 
     class Sums(Module):
         def __init__(self):
             few, more, much = Signal(4), Signal(4), Signal(5)
-            self.comb += If(few + more <= 9, much.eq(1)).Elif(few + more <= much, much.eq(2))
+            self.comb += [
+                If(few + more <= 9, much.eq(1)).Elif(few + more <= much, much.eq(2)),
+                much.eq(1 << 8 * more),
+                much.eq(Cat(few + more, few)),
+                much.eq(Cat(few, few + more)),
+            ]
 
-    assert [width for _, width in faults(Sums())] == [4]
+    assert [width for _, width in faults(Sums())] == [4, 4, 4]
