@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.host.tlp import line_layout
-from dibber.window.layouts import BUFFERS, LINE_BITS, LINE_BYTES, closed_layout, line_address_bits
+from dibber.window.layouts import BUFFERS, LINE_BYTES, closed_layout, line_address_bits
 
 class FirstOf(LiteXModule):
     """`one`: one-hot, the lowest 1 of `bits`; 0 if there is none."""

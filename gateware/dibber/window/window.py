@@ -15,7 +15,7 @@ from dibber.interface.description import C, WINDOW
 from dibber.interface.register_bank import RegisterBank, line_port
 from dibber.layouts import entry_layout
 from dibber.window.buffers import StreamBuffers
-from dibber.window.layouts import LINE_BITS, PAGE_BITS
+from dibber.window.layouts import PAGE_BITS
 from dibber.window.loads import LoadUnit, waiting_layout
 from dibber.window.stores import QUEUE_LINES, StoreQueue
 from dibber.window.table import PageTable

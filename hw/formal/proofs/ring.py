@@ -13,7 +13,7 @@ from dibber.fabric.ring import transit as transit_design
 from dibber.fabric.ring.words import ACCEPTED, GRANT, OLD_MASK
 from dibber.link.symbols import K_END, K_END_BAD, K_NONCE, K_PING, K_PONG, K_RESUME, K_START
 
-from harness import Harness, Mutant, Property, implies, inner, memory_of
+from harness import Harness, Mutant, Property, implies, inner
 
 # Bypass -------------------------------------------------------------------------------------------
 

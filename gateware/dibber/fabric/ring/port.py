@@ -23,7 +23,7 @@ from dibber.fabric.ring.words import (ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, resum
     start_word)
 from dibber.layouts import word_layout
 from dibber.link.link_receiver import WordDecoder
-from dibber.link.symbols import HEAR_BIT, K_END, K_END_BAD
+from dibber.link.symbols import K_END, K_END_BAD
 from dibber.link.training import LinkDiagnosis, LinkTraining
 
 # By channel. CONTROL and EXPRESS have packets of at most 48 words. BULK has 4096 bytes of payload,

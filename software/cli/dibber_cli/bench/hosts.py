@@ -109,7 +109,7 @@ def check_timeline(arguments, test):
 
 
 # The values of add_to() for a benchmark that has its own simulated cards.
-NONE = {
+NONE: dict[str, object] = {
     "uris": [],
     "timeline": None,
     "server": False,
