@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,12 @@ static void open_window(void *base, MPI_Aint size, int unit, MPI_Comm comm, MPI_
 		PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &key, NULL);
 	window = new_window(base, size, unit, ranks, &own);
 	shares = window ? window->shares : malloc((size_t)ranks * sizeof(own));
+	if (!shares) {
+		/* The other ranks wait for this one in what follows. */
+		fprintf(stderr, "libdibber-pmpi: no memory for a window of %d ranks\n", ranks);
+		PMPI_Abort(comm, MPI_ERR_NO_MEM);
+		return;
+	}
 	PMPI_Allgather(&own, sizeof(own), MPI_BYTE, shares, sizeof(own), MPI_BYTE, comm);
 	if (!window) {
 		free(shares);
