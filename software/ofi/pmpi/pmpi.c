@@ -196,14 +196,14 @@ PUBLIC int MPI_Win_free(MPI_Win *win)
 	return error ? error : rc;
 }
 
-#define SETTLE_FIRST(name, parameters, win, ...)     \
-	PUBLIC int MPI_Win_##name parameters         \
-	{                                            \
-		int error = settle(win);             \
-                                                     \
-		if (error)                           \
-			return error;                \
-		return PMPI_Win_##name(__VA_ARGS__); \
+/* The engine's call is made in any case: a rank that left it out would keep its lock, or keep the
+ * others waiting. */
+#define SETTLE_FIRST(name, parameters, win, ...)                            \
+	PUBLIC int MPI_Win_##name parameters                                \
+	{                                                                   \
+		int error = settle(win), rc = PMPI_Win_##name(__VA_ARGS__); \
+                                                                            \
+		return error ? error : rc;                                  \
 	}
 
 SETTLE_FIRST(fence, (int hints, MPI_Win win), win, hints, win)
