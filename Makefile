@@ -130,8 +130,9 @@ driver: install $(if $(KERNEL),,qemu)
 
 # Results ------------------------------------------------------------------------------------------
 
-# A star of 8 ranks needs a switch of 8 ports.
-bench: build reference $(if $(filter mpi all,$(BENCH)),ofi switches)
+# A star of 8 ranks or cards needs a switch of 8 ports.
+bench: build reference $(if $(filter mpi all,$(BENCH)),ofi) \
+       $(if $(filter mpi all hops pattern,$(BENCH)),switches)
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 
 test: lint test-quick test-system

@@ -15,6 +15,7 @@ unset PYTHONPATH PYTHONHOME
 # Core files of the control program: gdb-multiarch. Tests of the library: mandoc, pkg-config, valgrind.
 # Bitstreams into a model TAP, and gdb at a simulated card: openocd.
 # The libfabric provider: libfabric-dev; its tests: libfabric-bin, openmpi-bin, libopenmpi-dev.
+# The test of Wireshark's dissector: tshark.
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
 PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libfabric-bin libfabric-dev
           libopenmpi-dev libtomlplusplus-dev make mandoc nlohmann-json3-dev openmpi-bin openocd perl

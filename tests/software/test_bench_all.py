@@ -30,7 +30,7 @@ def ran(monkeypatch):
 
     seen = Ran()
 
-    def run(test, profile, seed, command, points, progress, cards=None):
+    def run(test, profile, seed, command, points, progress, cards=None, timeline=None):
         seen.append((test.NAME, len(points)))
         if test.NAME == seen.broken:
             raise CommandError("card 0: it hangs")

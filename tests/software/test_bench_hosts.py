@@ -38,6 +38,8 @@ def test_options_that_make_no_sense_together(run, words, reason):
         (("rate", "--duration", "1"), "has no --duration"),
         (("block", "--series", "sendrecv-postal", "--duration", "1"), "has no --duration"),
         (("link", "--timeline", "x"), "starts several simulators"),
+        (("mpi", "sim:a", "sim:b"), "sim:a"),
+        (("mpi", "--server", "sim:a"), "--server"),
         (("stride", "--timeline", "x", "sim:a", "sim:b"), "dibber sim start --timeline"),
         (("stride", "--timeline", "x", "--server", "sim:a"), "dibber sim start --timeline"),
     ],

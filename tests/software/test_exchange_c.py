@@ -132,6 +132,47 @@ def test_a_rendezvous_file_is_private_and_goes_when_all_are_there(tmp_path, kind
     assert modes == [0o600] and os.listdir(tmp_path) == []
 
 
+def until_it_listens(port):
+    """A connection to a port of this host, as soon as something listens there."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection(("127.0.0.1", port))
+        time.sleep(0.01)
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids=names)
+def test_strangers_that_say_nothing_keep_no_party_out(port, kinds):
+    def connect():
+        silent = [until_it_listens(port) for _ in range(40)]
+        with kinds[1].connect(f"127.0.0.1:{port}", timeout=SECONDS) as b:
+            for one in silent:
+                one.close()
+            return b.party
+
+    def listen():
+        with kinds[0].listen(f"127.0.0.1:{port}", timeout=SECONDS) as a:
+            return a.party
+
+    assert together(listen, connect) == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [CExchange, Exchange])
+def test_a_fifo_in_place_of_a_rendezvous_file_stops_no_program(tmp_path, kind):
+    os.mkfifo(tmp_path / "meet")
+    with pytest.raises(ExchangeError):
+        kind.connect(f"file:{tmp_path / 'meet'}", timeout=0.3)
+
+
+def test_a_file_that_was_there_stays_if_the_rendezvous_file_cannot_be_made(tmp_path):
+    path = tmp_path / "meet"
+    path.write_text("other", encoding="utf-8")
+    (tmp_path / f"meet.{os.getpid()}").write_text("in the way", encoding="utf-8")
+    failing(lambda: CExchange.listen(f"file:{path}", timeout=1), "ARGUMENT")
+    assert path.read_text(encoding="utf-8") == "other"
+
+
 def test_the_one_that_connects_may_come_first(port):
     def late():
         time.sleep(0.3)

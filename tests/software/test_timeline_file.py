@@ -61,6 +61,11 @@ def test_a_transfer_is_not_alone_if_the_other_card_begins_before_its_end(file):
         ("[\nnonsense\n]\n", "line 2"),
         ('[\n{"ph":"X"}\n]\n', "is no timeline"),
         ("[\n[]\n]\n", "is no timeline"),
+        ('[\n{"ph":"i","pid":1,"ts":1e999,"name":"doorbell"}\n]\n', "is no timeline"),
+        (
+            '[\n{"ph":"i","pid":1,"ts":1,"name":"doorbell","args":{"command":"PUT"}}\n]\n',
+            "is no timeline",
+        ),
         ("[\n\xff\n]\n", "is no timeline"),
         ("[\n]\n", "no put or get that began alone"),
     ],

@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -168,6 +169,25 @@ def test_the_benchmarks_of_mpi_print_plausible_values_and_no_wrong_byte(seed):
         times = series in mpi_bench.TIMES
         assert value > most if times else 0 < value < most, (series, x, value, most)
     assert found["put", 4] > 0.8 * found["put", 1], "the provider joins what the engine takes apart"
+
+
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        (["restricted=8"], "give a seed"),
+        (["x", "restricted=8"], "give a seed"),
+        (["1", "nonsense=8"], "no such test"),
+        (["1", "aapc"], "not the numbers"),
+        (["1", "restricted=8,x"], "not the numbers"),
+        (["1", "b_eff=1024,1,1"], "less than 4096 bytes"),
+        (["1", "put=0"], "too small"),
+    ],
+)
+def test_the_benchmarks_of_mpi_refuse_words_that_make_no_sense(words, why):
+    launcher = ["mpirun", "-n", "2", "--oversubscribe", str(mpi_bench.PROGRAM), *words]
+    settings = {**os.environ, **fabric.mpirun_environment()}
+    done = subprocess.run(launcher, env=settings, timeout=60, capture_output=True, text=True)
+    assert done.returncode and why in done.stderr and "compared" not in done.stdout
 
 
 def test_four_ranks_behind_a_switch_get_right_bytes(mpi):

@@ -23,10 +23,10 @@ ATTEMPTS = 3  # of a question, because scouts may be lost
 PING_CYCLES = 2500  # a ping has come back long before
 WRITTEN_LSB = 16
 
-# Actions on a port: the register, and whether its bit is set; None: of the register as it is.
+# Actions on a port, as the help explains them.
 ACTIONS = {
-    "enable": "set the port's bit of ENABLE",
-    "disable": "clear it: the link goes DOWN, and packets for the port are dropped",
+    "enable": "let the link train and carry packets",
+    "disable": "the link goes DOWN, and packets for the port are dropped",
     "retrain": "let the link go DOWN and train again",
 }
 
@@ -338,5 +338,9 @@ def add_to(sub, group, command, add_profile):
             )
         else:
             p.add_argument("port", metavar="SWITCH:PORT", type=_place)
-            p.add_argument("action", choices=ACTIONS, help="what to do")
+            p.add_argument(
+                "action",
+                choices=ACTIONS,
+                help="; ".join(f"{name}: {text}" for name, text in ACTIONS.items()),
+            )
         p.add_argument("uri", metavar="URI", nargs="?", type=numbers.uri, help=output.URI)

@@ -116,6 +116,7 @@ static int gather(struct dib_exchange *exchange, const char *where, const char *
 	struct dib_place place = { .host = "", .port = "0" };
 	struct dib_listeners listeners;
 	char made[DIB_EXCHANGE_TOKEN + 1], padded[DIB_EXCHANGE_TOKEN];
+	bool written = false;
 	int rc = 0;
 
 	snprintf(made, sizeof(made), "%s", token ? token : "");
@@ -126,13 +127,15 @@ static int gather(struct dib_exchange *exchange, const char *where, const char *
 	if (rc || (rc = dib_meet_token(made, padded)) ||
 	    (rc = dib_where_listen(&place, &listeners)))
 		return rc;
-	if (path)
+	if (path) {
 		rc = dib_where_write(path, listeners.port, made);
+		written = !rc;
+	}
 	if (!rc && !(rc = leave_clock(exchange->endpoint, true))) {
 		rc = dib_meet_gather(exchange->parties, &listeners, padded, exchange->timeout_ns);
 		rc = enter_clock(exchange->endpoint, rc);
 	}
-	if (path)
+	if (written)
 		unlink(path);
 	dib_where_close(&listeners);
 	return rc;

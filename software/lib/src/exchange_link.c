@@ -164,6 +164,8 @@ const struct dib_frame *dib_link_frame(struct dib_link *link)
 {
 	struct dib_bytes *in = &link->in;
 	struct dib_frame head;
+	size_t bytes, shift;
+	uint8_t *at;
 
 	if (in->end - in->begin < sizeof(head))
 		return NULL;
@@ -173,17 +175,17 @@ const struct dib_frame *dib_link_frame(struct dib_link *link)
 		dib_link_lose(link, "it sent no message of an exchange");
 		return NULL;
 	}
-	if (in->end - in->begin < sizeof(head) + head.name_bytes + head.data_bytes)
+	bytes = sizeof(head) + head.name_bytes + head.data_bytes;
+	if (in->end - in->begin < bytes)
 		return NULL;
-	/* Messages have any length, so one behind another need not be aligned. */
-	if ((uintptr_t)(in->at + in->begin) % _Alignof(struct dib_frame)) {
-		memmove(in->at, in->at + in->begin, in->end - in->begin);
-		in->end -= in->begin;
-		in->begin = 0;
-	}
-	in->begin += sizeof(head) + head.name_bytes + head.data_bytes;
-	return (const void *)(in->at + in->begin - sizeof(head) - head.name_bytes -
-			      head.data_bytes);
+	/* Messages have any length, so one behind another need not be aligned. Such a message moves
+	 * over the last bytes of the message before it. */
+	at = in->at + in->begin;
+	shift = (uintptr_t)at % _Alignof(struct dib_frame);
+	if (shift)
+		memmove(at - shift, at, bytes);
+	in->begin += bytes;
+	return (const void *)(at - shift);
 }
 
 void dib_link_send(struct dib_link *link, const struct dib_frame *head, const void *name,

@@ -67,8 +67,8 @@ void dib_link_push(struct dib_link *link, const void *data, size_t bytes);
 bool dib_link_unsent(const struct dib_link *link);
 /* Take the first bytes that came; false when there are fewer. */
 bool dib_link_take(struct dib_link *link, void *data, size_t bytes);
-/* The next whole message, or NULL. It stays valid until the link's next call. A message that is
- * none loses the link. */
+/* The next whole message, or NULL. It stays valid until the link's next call. Bytes that are
+ * no message of an exchange lose the link. */
 const struct dib_frame *dib_link_frame(struct dib_link *link);
 void dib_link_send(struct dib_link *link, const struct dib_frame *head, const void *name,
 		   const void *data);

@@ -15,7 +15,7 @@
 #define SECOND	       1000000000ull
 #define GREETING_NS    (5 * SECOND) /* until a connection has sent its greeting */
 #define RETRY_NS       (SECOND / 10)
-#define MOST_GREETINGS 16u
+#define MOST_GREETINGS 80u /* all parties at once, and some strangers */
 
 int dib_meet_token(const char *text, char token[64])
 {
@@ -107,10 +107,6 @@ static void accept_from(int listener, struct greetings *greetings)
 
 	if (fd < 0)
 		return;
-	if (greetings->count == MOST_GREETINGS) {
-		dib_fd_close(fd);
-		return;
-	}
 	dib_link_begin(&greetings->of[greetings->count].link, fd);
 	greetings->of[greetings->count++].until = dib_link_after(GREETING_NS);
 }
@@ -149,7 +145,7 @@ static void sleep_on_all(const struct dib_listeners *listeners, const struct gre
 	struct pollfd list[DIB_WHERE_LISTENERS + MOST_GREETINGS];
 	size_t count = 0;
 
-	for (size_t i = 0; i < listeners->count; i++)
+	for (size_t i = 0; i < listeners->count && greetings->count < MOST_GREETINGS; i++)
 		list[count++] = (struct pollfd){ .fd = listeners->fds[i], .events = POLLIN };
 	for (uint32_t i = 0; i < greetings->count; i++) {
 		list[count++] = dib_link_poll(&greetings->of[i].link);
@@ -181,7 +177,8 @@ int dib_meet_gather(struct dib_parties *all, const struct dib_listeners *listene
 			break;
 		}
 		sleep_on_all(listeners, &greetings, end);
-		for (size_t i = 0; i < listeners->count; i++)
+		/* Connections for which there is no room wait in the listener's queue. */
+		for (size_t i = 0; i < listeners->count && greetings.count < MOST_GREETINGS; i++)
 			accept_from(listeners->fds[i], &greetings);
 		greet_all(all, &greetings, token);
 	}

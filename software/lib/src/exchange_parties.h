@@ -25,8 +25,8 @@ int dib_parties_publish(struct dib_parties *all, const char *name, size_t name_b
 /* Come to the next barrier; returns its number, from 1 on. */
 uint64_t dib_parties_arrive(struct dib_parties *all);
 
-/* A party that is gone so that nothing comes from `party` any more; the number of parties if there
- * is none. `party` may be that number: any party. */
+/* A party that is gone so that nothing comes from `party` any more; the number of parties if no
+ * such party is gone. `party` may be that number: any party. */
 uint32_t dib_parties_lost(const struct dib_parties *all, uint32_t party);
 
 #endif

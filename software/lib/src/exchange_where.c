@@ -239,7 +239,8 @@ int dib_where_write(const char *path, unsigned int port, const char *token)
 int dib_where_read(const char *path, struct dib_rendezvous *found)
 {
 	char text[FILE_BYTES], *line, *rest = text;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Without O_NONBLOCK a FIFO of this name would stop the program. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ssize_t length;
 
 	if (fd < 0 && errno == ENOENT)

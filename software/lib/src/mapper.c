@@ -1,8 +1,8 @@
 /*
- * Finds hosts and switches with scouts. A switch that answers says who it is and at which of its
- * ports the scout came in. So three scouts identify it. Switches that do not answer are found with
- * scouts alone, after Mainwaring, Chun, Schleimer and Wilkerson,
- * "System Area Network Mapping", SPAA 1997.
+ * Finds hosts and switches with scouts. A switch that answers says which one it is, and at which of
+ * its ports the scout came in. So three scouts identify it. Switches that do not answer are found
+ * with scouts alone, after Mainwaring, Chun, Schleimer and Wilkerson, "System Area Network
+ * Mapping", SPAA 1997.
  *
  * A way is a list of turns. Its reverse has the same turns negated, the last one first. A scout
  * that goes out by a way, turns round, and takes the reverse comes home if there is a switch at
@@ -158,7 +158,7 @@ static int add_switch(struct mapping *mapping, const struct way *way)
 }
 
 /* Whether a port of a switch that tells may have a neighbour: 0 if its link is not UP, 1 otherwise,
- * or an error. So no scout waits in vain for the answer of nobody. */
+ * or an error. So no scout waits for an answer that cannot come. */
 static int is_up(struct mapping *mapping, uint32_t n, uint32_t port)
 {
 	const struct dib_switch *sw = &mapping->network->sw[n];

@@ -2,12 +2,15 @@
  *
  *	dibber-mpi-bench SEED TEST[=NUMBER,…]…
  *
+ * It needs two ranks or more. The numbers of a test are in `tests` below; `put` takes strides in
+ * elements, `barrier` rounds, `distance` switches, `b_eff` its limits, all others bytes.
  * Rank 0 prints a line `SERIES X VALUE` for each point, and a last one `compared BYTES WRONG`.
  * Times are MPI_Wtime(); MB is 10^6 bytes.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,23 +22,33 @@ uint64_t seed;
 static uint64_t state;
 static unsigned long compared, wrong;
 
+/* How many numbers a test takes, and the largest. A message is shorter than 2 GiB, also twice it.
+ */
+#define MOST_BYTES  (1ul << 29)
+#define MOST_STRIDE (1ul << 12)
+#define SHORTEST    4096ul /* longest message of b_eff */
+#define MANY	    (sizeof(((struct words *)0)->value) / sizeof(unsigned long))
+
 static const struct {
 	const char *name;
 	void (*run)(const struct words *words);
+	unsigned int fewest, most;
+	unsigned long least, largest;
 } tests[] = {
-	{ "restricted", restricted },
-	{ "postal", postal },
-	{ "distance", distance },
-	{ "barrier", barrier },
-	{ "reduce", reduce },
-	{ "alltoall", alltoall },
-	{ "aapc", aapc },
-	{ "simple", simple },
-	{ "cumulative", cumulative },
-	{ "random", random_pairs },
-	{ "b_eff", b_eff },
-	{ "put", put_vector },
+	{ "restricted", restricted, 1, MANY, 1, MOST_BYTES },
+	{ "postal", postal, 1, MANY, 1, MOST_BYTES },
+	{ "distance", distance, 1, 1, 0, 16 },
+	{ "barrier", barrier, 0, 1, 1, 1000000 },
+	{ "reduce", reduce, 1, MANY, 4, MOST_BYTES },
+	{ "alltoall", alltoall, 1, MANY, 1, MOST_BYTES },
+	{ "aapc", aapc, 1, 1, 1, MOST_BYTES },
+	{ "simple", simple, 1, 1, 1, MOST_BYTES },
+	{ "cumulative", cumulative, 1, 1, 1, MOST_BYTES },
+	{ "random", random_pairs, 1, 1, 1, MOST_BYTES },
+	{ "b_eff", b_eff, 3, 3, 1, MOST_BYTES },
+	{ "put", put_vector, 1, MANY, 1, MOST_STRIDE },
 };
+#define COUNT (sizeof(tests) / sizeof(tests[0]))
 
 void *memory(size_t length)
 {
@@ -87,21 +100,51 @@ unsigned int draw(unsigned int below)
 	return (unsigned int)((state * UINT64_C(2685821657736338717) >> 32) % below);
 }
 
+/* The numbers behind a test's name. Returns whether they are numbers, and not too many. */
+static bool read_numbers(const char *at, struct words *words)
+{
+	while (at) {
+		char *end;
+
+		if (words->count == MANY || at[1] < '0' || at[1] > '9')
+			return false;
+		errno = 0;
+		words->value[words->count++] = strtoul(at + 1, &end, 10);
+		if (errno || (*end && *end != ','))
+			return false;
+		at = *end ? end : NULL;
+	}
+	return true;
+}
+
+static int refuse(const char *word, const char *why)
+{
+	if (rank == 0)
+		fprintf(stderr, "%s: %s\n", word, why);
+	return 2;
+}
+
 static int run(const char *word)
 {
 	const char *equals = strchr(word, '=');
-	size_t length = equals ? (size_t)(equals - word) : strlen(word);
+	size_t length = equals ? (size_t)(equals - word) : strlen(word), i = 0;
 	struct words words = { .count = 0 };
 
-	for (const char *at = equals; at && words.count < 32; at = strchr(at + 1, ','))
-		words.value[words.count++] = strtoul(at + 1, NULL, 10);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-		if (strlen(tests[i].name) == length && !strncmp(tests[i].name, word, length)) {
-			tests[i].run(&words);
-			return 0;
-		}
-	fprintf(stderr, "no test %s\n", word);
-	return 2;
+	while (i < COUNT &&
+	       (strlen(tests[i].name) != length || strncmp(tests[i].name, word, length)))
+		i++;
+	if (i == COUNT)
+		return refuse(word, "no such test");
+	if (!read_numbers(equals, &words) || words.count < tests[i].fewest ||
+	    words.count > tests[i].most)
+		return refuse(word, "not the numbers that this test takes");
+	for (unsigned int k = 0; k < words.count; k++)
+		if (words.value[k] < tests[i].least || words.value[k] > tests[i].largest)
+			return refuse(word, "a number is too small or too large");
+	if (tests[i].run == b_eff && words.value[0] < SHORTEST)
+		return refuse(word, "the longest message has less than 4096 bytes");
+	tests[i].run(&words);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -112,12 +155,19 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	if (ranks < 2)
+		rc = refuse(argv[0], "one rank has no partner: start two or more");
+	else if (argc < 3 || !*argv[1] || argv[1][strspn(argv[1], "0123456789")])
+		rc = refuse(argv[0], "give a seed, which is a number, and tests");
+	seed = rc ? 0 : strtoull(argv[1], NULL, 10);
 	state = seed * 2 + 1;
 	for (int i = 2; i < argc && !rc; i++)
 		rc = run(argv[i]);
-	if (rc)
-		MPI_Abort(MPI_COMM_WORLD, rc);
+	if (rc) {
+		/* All ranks have the same words, so all of them end here. */
+		MPI_Finalize();
+		return rc;
+	}
 	mine[0] = compared;
 	mine[1] = wrong;
 	MPI_Reduce(mine, all, 2, MPI_UNSIGNED_LONG, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,12 @@ static void open_window(void *base, MPI_Aint size, int unit, MPI_Comm comm, MPI_
 		PMPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &key, NULL);
 	window = new_window(base, size, unit, ranks, &own);
 	shares = window ? window->shares : malloc((size_t)ranks * sizeof(own));
+	if (!shares) {
+		/* The other ranks wait for this one in what follows. */
+		fprintf(stderr, "libdibber-pmpi: no memory for a window of %d ranks\n", ranks);
+		PMPI_Abort(comm, MPI_ERR_NO_MEM);
+		return;
+	}
 	PMPI_Allgather(&own, sizeof(own), MPI_BYTE, shares, sizeof(own), MPI_BYTE, comm);
 	if (!window) {
 		free(shares);
@@ -189,14 +196,14 @@ PUBLIC int MPI_Win_free(MPI_Win *win)
 	return error ? error : rc;
 }
 
-#define SETTLE_FIRST(name, parameters, win, ...)     \
-	PUBLIC int MPI_Win_##name parameters         \
-	{                                            \
-		int error = settle(win);             \
-                                                     \
-		if (error)                           \
-			return error;                \
-		return PMPI_Win_##name(__VA_ARGS__); \
+/* The engine's call is made in any case: a rank that left it out would keep its lock, or keep the
+ * others waiting. */
+#define SETTLE_FIRST(name, parameters, win, ...)                            \
+	PUBLIC int MPI_Win_##name parameters                                \
+	{                                                                   \
+		int error = settle(win), rc = PMPI_Win_##name(__VA_ARGS__); \
+                                                                            \
+		return error ? error : rc;                                  \
 	}
 
 SETTLE_FIRST(fence, (int hints, MPI_Win win), win, hints, win)

@@ -57,7 +57,7 @@ from libdibber.exchange_wire import (
 )
 
 GREETING_SECONDS = 5  # until a connection has sent its HELLO
-MOST_GREETINGS = 16  # connections that have not sent it
+MOST_GREETINGS = 80  # connections that have not sent it: all parties at once, and some strangers
 RETRY_SECONDS = 0.1  # from one attempt to connect to the next
 
 
@@ -207,15 +207,16 @@ class Exchange:
                     )
                 selector.select(min(end - now, 0.2))
                 for listener in listeners:
+                    # Connections for which there is no room wait in the listener's queue.
+                    if len(greetings) == MOST_GREETINGS:
+                        time.sleep(0.01)
+                        break
                     with contextlib.suppress(OSError):
                         connection, address = listener.accept()
                         link = Link(connection)
                         link.name = f"{address[0]}:{address[1]}"
-                        if len(greetings) < MOST_GREETINGS:
-                            greetings[link] = now + GREETING_SECONDS
-                            selector.register(connection, selectors.EVENT_READ)
-                        else:
-                            connection.close()
+                        greetings[link] = now + GREETING_SECONDS
+                        selector.register(connection, selectors.EVENT_READ)
                 for link, until in list(greetings.items()):
                     link.move()
                     hello = link.take(HELLO.size)

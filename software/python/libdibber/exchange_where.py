@@ -80,7 +80,9 @@ def write_rendezvous(path: str, port: int, token: str) -> None:
 def read_rendezvous(path: str) -> tuple[str, list[str]] | None:
     """(token, addresses) of the file; None when it is not there yet."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        # Without O_NONBLOCK a FIFO of this name would stop the program.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, encoding="utf-8", errors="replace") as file:
             token, *places = file.read(4096).splitlines()
     except FileNotFoundError:
         return None

@@ -31,5 +31,8 @@ NETWORK_TESTS = {
     "all; rate, fairness, bound by cut and link.",
 }
 
+# Benchmarks that always start simulated cards of their own: they take no URIs and no --timeline.
+OWN_CARDS = {*NETWORK_TESTS, "mpi"}
+
 # Module of a benchmark that is not the one of its name.
 MODULES = {"pattern": "traffic"}

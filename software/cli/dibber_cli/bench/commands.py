@@ -15,7 +15,7 @@ from pathlib import Path
 from dibber.interface.description import C
 
 from dibber_cli import numbers, output, profile
-from dibber_cli.bench import NETWORK_TESTS, TESTS, compare, hosts, results
+from dibber_cli.bench import NETWORK_TESTS, OWN_CARDS, TESTS, compare, hosts, results
 from dibber_cli.errors import CommandError, UsageError
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -364,10 +364,10 @@ def add_to(sub, group, command, add_profile):
             help="commands under way at once (default 0: as the benchmark has it)",
         )
         _add_out(p)
-        if name in TESTS:
-            hosts.add_to(p)
-        else:
+        if name in OWN_CARDS:
             p.set_defaults(**hosts.NONE)
+        else:
+            hosts.add_to(p)
 
     p = command(
         bench,

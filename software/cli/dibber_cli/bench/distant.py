@@ -62,8 +62,10 @@ class Distant:
         name = f"answer-{order + 1}"
         data = self.exchange.look_up(remote.SERVER, name, remote.ORDER_SECONDS)
         answer = remote.decode(data, name)
-        if not isinstance(answer, dict) or "failed" in answer:
-            raise CommandError(f"the server: {answer['failed']}" if answer else "no answer")
+        if not isinstance(answer, dict) or not {"failed", "result", "chunk"} & set(answer):
+            raise CommandError(f"{name} of the server makes no sense")
+        if "failed" in answer:
+            raise CommandError(f"the server: {answer['failed']}")
         return answer
 
     def __exit__(self, *_):

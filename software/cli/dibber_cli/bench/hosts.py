@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import secrets
 import socket
+from typing import Any
 
 from dibber.interface.description import C
 from libdibber.exchange import Exchange, ExchangeError
@@ -109,7 +110,7 @@ def check_timeline(arguments, test):
 
 
 # The values of add_to() for a benchmark that has its own simulated cards.
-NONE: dict[str, object] = {
+NONE: dict[str, Any] = {
     "uris": [],
     "timeline": None,
     "server": False,

@@ -6,6 +6,7 @@ cards that are there, on one host or two, there is one point: their cable.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import itertools
 from dataclasses import dataclass
 
 import libdibber
@@ -17,7 +18,7 @@ from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
 from dibber_cli.link import measure as cable
-from dibber_cli.link.side import Ends
+from dibber_cli.link.side import ETHERNET, Ends
 from dibber_cli.link.tasks import IDLE, Task, nothing
 from dibber_cli.simulator import Pair
 
@@ -36,6 +37,7 @@ LOAD_NS, SOON_NS = (
     2_000_000_000,
     500_000_000,
 )  # without a common clock: of the load, before counting
+READS = 256  # of a counter, between two looks at the clock
 THERE = "as it is"  # the cable of cards that are there
 
 VERSIONS = ("build", "mcp_identity", "interface_version", "interface_hash")  # of Card.info()
@@ -98,10 +100,14 @@ WORDS = ("COUNT_BYTES_RECEIVED", "COUNT_WORDS_RECEIVED")
 
 
 def _at_packet_end(side):
-    before = side.card.read_register(WORDS[0])
-    while side.card.read_register(WORDS[0]) == before:
-        pass
-    return [side.card.read_register(name) for name in WORDS]
+    """Both counters at the end of a packet. Raises CommandError if none comes."""
+    before, end = side.card.read_register(WORDS[0]), side.now() + LOAD_NS
+    # The clock is read rarely, because the words must be read before the next packet ends.
+    for count in itertools.count(1):
+        if side.card.read_register(WORDS[0]) != before:
+            return [side.card.read_register(name) for name in WORDS]
+        if count % READS == 0 and side.now() > end:
+            raise CommandError(f"card {side.node}: no packet came for {LOAD_NS / 1e9:g} s")
 
 
 def watch(side, begin):
@@ -174,6 +180,14 @@ def serve(exchange, uri, _seed):
     distant.serve(exchange, uri, ORDERS)
 
 
+def _refuse_ethernet(is_there):
+    if is_there:
+        raise CommandError(
+            "bench link: the link is Ethernet, which has no bit sequences and no STOP",
+            "'dibber link test' measures rate and loss",
+        )
+
+
 def measure_cards(profile, cards, progress=None):
     """measure() for the cable between hosts.Cards."""
     point = Cable(THERE, 0)
@@ -187,6 +201,7 @@ def measure_cards(profile, cards, progress=None):
         infos = ends.both(Task(card_info))
         cards.opened = [{**info, "simulated": bool(info["simulated_clock"])} for info in infos]
         cards.fitted(profile)  # a wrong profile is told before anything is measured
+        _refuse_ethernet(any(info["features"] & ETHERNET for info in infos))
         info = infos[0]
         found = {**by_length(ends, point), "errors": by_errors(ends, point)}
     result = {"point": point, "clock_hz": info["clock_hz"], **found}
@@ -202,6 +217,7 @@ def measure(profile, seed, points, progress=None, cards=None):
     """
     if cards:
         return measure_cards(profile, cards, progress)
+    _refuse_ethernet(profile.mtu)
     results, versions = [], {}
     for point in points:
         if progress:

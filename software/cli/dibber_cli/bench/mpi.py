@@ -32,7 +32,7 @@ DENSE = 65536  # bytes of a message of the dense patterns
 # Of b_eff: bytes of the longest message, random patterns of 30, repetitions of 3.
 LONGEST, RANDOMS, REPETITIONS = 32768, 1, 1
 LENGTHS = 21  # of b_eff
-# Who makes a strided command of a put with a vector type: (setting of the coalescer, library).
+# What makes a strided command of a put with a vector type: (setting of the coalescer, library).
 WAYS = {"engine": ("0", ()), "coalesced": ("1", ()), "pmpi": ("0", (fabric.PMPI,))}
 
 QUICK = {"sizes": (8, 4096, 65536), "strides": (1, 2, 64), "ranks": (2, 4), "hops": (0, 1)}

@@ -10,10 +10,19 @@ from dibber_cli.errors import CommandError
 from dibber_cli.timeline import transfer
 
 
+def _looked_up(path, number):
+    """(the transfer, how many there are, its Scene, its stages). Raises CommandError."""
+    try:
+        one, count = transfer.chosen(path, number)
+        scene = transfer.Scene(path, one)
+        return one, count, scene, transfer.stages(scene)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        # JSON of another program: a value that all events of dibber-sim have is missing.
+        raise CommandError(f"{path} is no timeline of dibber-sim: {error!r}") from None
+
+
 def show(arguments):
-    one, count = transfer.chosen(arguments.file, arguments.transfer)
-    scene = transfer.Scene(arguments.file, one)
-    stages = transfer.stages(scene)
+    one, count, scene, stages = _looked_up(arguments.file, arguments.transfer)
     total = (stages[-1].end - stages[0].begin) / 1000
     title = (
         f"{one.command} of {one.length} bytes, card {one.card} to card {one.node}, at "
