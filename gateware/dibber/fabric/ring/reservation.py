@@ -1,4 +1,4 @@
-"""Who may fill the receive FIFO of a channel next: two ages of sources that were refused."""
+"""Which source may fill a channel's receive FIFO next: two ages of sources that were refused."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -139,8 +139,8 @@ class RingReservation(LiteXModule):
         timer = Signal(max=expiry)
         self.comb += self.expired.eq((timer == expiry - 1) & quiet & ~gives)
         self.sync += [
-            timer.eq(timer + 1),
-            If((granted == 0) | gives | (self.ask & self.accept), timer.eq(0)),
+            If(timer != expiry - 1, timer.eq(timer + 1)),
+            If((granted == 0) | gives | (self.ask & self.accept) | self.expired, timer.eq(0)),
             If(self.ask,
                 If(self.accept,
                     older.eq(older & ~one_hot),
