@@ -258,9 +258,12 @@ class LoadUnit(LiteXModule):
         )
         fsm.act("SENT",
             NextValue(is_word, is_atomic),
-            If(off | refused,
+            If(refused,
+                # CommandWriter has counted it.
                 NextValue(ones, 1),
                 NextState("ANSWER")
+            ).Elif(off,
+                NextState("FAIL")
             ).Elif(sent,
                 NextState("VALUE")
             )
