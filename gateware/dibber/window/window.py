@@ -161,8 +161,8 @@ class RemoteWindow(LiteXModule):
 
         # Sequences --------------------------------------------------------------------------------
 
-        # Faults of mapped pages count for their owner. All others count for every owner: a page that
-        # nobody owns, a store that was lost before its page was looked up, and what a halt has
+        # Faults of mapped pages count for their owner. All others count for every owner: a page
+        # without an owner, a store that was lost before its page was looked up, and what a halt has
         # lost.
         errors = [Signal(32, name=f"errors{n}") for n in range(endpoints)]
         shared = Signal(32)

@@ -230,7 +230,7 @@ def test_a_load_that_ends_because_the_window_is_turned_off_is_counted(seed, widt
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_completion_that_nobody_waits_for_changes_nothing(seed, width):
+def test_a_completion_of_no_command_changes_nothing(seed, width):
     def scenario(world):
         for n in range(5):
             cookie = n | (n % 2) << 5
