@@ -62,7 +62,7 @@ class StatusSchedule(LiteXModule):
     up      : Signal(), in
     credits : list of Signal(16), in
     sent    : Signal(), in             a STATUS frame begins: it tells all of this
-    told    : Signal(), in             a frame tells the credit of `channel`
+    told    : Signal(), in             a DATA frame tells the credit of `channel`
     due     : Signal(), out
     channel : Signal(2), out           the next one, in turn, of those whose credit has changed
     """
@@ -271,7 +271,8 @@ class FrameTransmitter(LiteXModule):
             ),
         ]
         self.comb += [
-            schedule.told.eq(unit.valid & unit.ready & (index == header)),
+            # A STATUS frame tells the credits of its begin, and its receiver ignores its header's.
+            schedule.told.eq(unit.valid & unit.ready & (index == header) & is_data),
             Case(schedule.channel, {n: credit.eq(now) for n, now in enumerate(self.credits)}),
         ]
         head = Signal(64)
