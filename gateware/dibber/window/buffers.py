@@ -100,13 +100,17 @@ class StreamBuffers(LiteXModule):
 
         masks = Memory(LINE_BYTES, buffers, name="window_masks")
         bytes_ = Memory(data_width, buffers*parts, name="window_bytes")
-        mask_was, mask_write, mask_read = masks.get_port(async_read=True), masks.get_port(write_capable=True), masks.get_port(async_read=True)
-        write, reads = bytes_.get_port(write_capable=True, we_granularity=8), [bytes_.get_port(async_read=True) for _ in range(2)]
+        mask_was   = masks.get_port(async_read=True)
+        mask_write = masks.get_port(write_capable=True)
+        mask_read  = masks.get_port(async_read=True)
+        write      = bytes_.get_port(write_capable=True, we_granularity=8)
+        reads      = [bytes_.get_port(async_read=True) for _ in range(2)]
         self.specials += masks, bytes_, mask_was, mask_write, mask_read, write, *reads
         mask_now = Signal(LINE_BYTES)
         self.comb += [
             mask_was.adr.eq(place),
-            mask_now.eq(Mux(hit, mask_was.dat_r, 0) | (sink.be << Cat(Constant(0, log2_int(width)), part))),
+            mask_now.eq(Mux(hit, mask_was.dat_r, 0) |
+                (sink.be << Cat(Constant(0, log2_int(width)), part))),
             mask_write.adr.eq(place),
             mask_write.dat_w.eq(mask_now),
             mask_write.we.eq(stores),

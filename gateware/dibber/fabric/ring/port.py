@@ -166,7 +166,8 @@ class RingPairs(LiteXModule):
         second  = Signal()
         channel = Signal(2)
         target  = Signal(ADDRESS_BITS)
-        statements, word = ring_word(target, self.address, Constant(0, NUMBER_BITS), Constant(GRANT, STATUS_BITS))
+        statements, word = ring_word(
+            target, self.address, Constant(0, NUMBER_BITS), Constant(GRANT, STATUS_BITS))
         self.comb += [
             valid.eq(Cat(*[grant.valid for grant in grants])),
             choice.eq(lowest_one(valid)),
