@@ -48,7 +48,7 @@ MODELS = [
         "1 flow, 3 packets; target and source once, 1 loss, 1 timeout", ("TARGETS=1", "MESSAGES=3"), model="restart.pml"),
     Check("ring-losses", "accepted once and in order, or reported; no deadlock",
         "1 source, 3 packets, 3 nodes; 2 losses of any word", (*RING, "LOSSES=2"), quick=True, model="ring.pml"),
-    Check("ring-sources", "the same, and nobody refused after a reservation",
+    Check("ring-sources", "the same, and no source refused after a reservation",
         "2 sources, 2 packets each, 3 nodes; no loss", ("PACKETS=2", "LOSSES=0"), quick=True, model="ring.pml"),
     Check("ring-scrubber", "the same with a packet of no target and no source: twice round at most",
         "2 sources, 2 packets each, 3 nodes; 1 stray", ("PACKETS=2", "LOSSES=0", "STRAYS=1"), model="ring.pml"),

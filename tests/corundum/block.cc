@@ -4,9 +4,9 @@
 //
 //   block SEED | two
 //
-// Each card is asked by AXI-lite who it is, and gets a nonce. Then the two must find each other
-// while the NICs send frames through the same MACs. A DMA engine that takes nothing stands behind
-// each. It prints one line of facts, or what is wrong, and then ends with 1.
+// Each card is asked by AXI-lite for its identity, and gets a nonce. Then the two must find each
+// other while the NICs send frames through the same MACs. A DMA engine that takes nothing stands
+// behind each. It prints one line of facts, or what is wrong, and then ends with 1.
 //
 // The addresses AT_MAGIC, AT_LINK_STATUS, AT_LINK_NONCE and AT_LINK_PEER come from the interface's
 // description.
@@ -254,7 +254,7 @@ static void pair(unsigned seed)
 	}
 	uint32_t magic = load(cards[0], AT_MAGIC);
 	if (magic != load(cards[1], AT_MAGIC))
-		fail("the cards do not know who they are");
+		fail("the two cards have different identities");
 	store(cards[0], AT_LINK_NONCE, 0x1111);
 	store(cards[1], AT_LINK_NONCE, 0x2222);
 

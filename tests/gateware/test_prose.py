@@ -10,7 +10,7 @@ import tokenize
 
 import pytest
 
-from dibber.common.code_identity import code_crc
+from dibber.common.code_identity import DESCRIBED, code_crc
 
 from card import ROOT, run, verilog
 
@@ -138,3 +138,12 @@ def test_a_described_file_counts_by_its_description(tmp_path):
     (tmp_path / "a.py").write_text(BLOCK.replace("= 3", "= 4"))
     assert code_crc(tmp_path, {"a.py": lambda: "one"}) == one
     assert code_crc(tmp_path, {"a.py": lambda: "two"}) != one
+
+
+def test_each_file_of_the_description_counts_by_it():
+    file = ROOT / "gateware" / "dibber" / "interface" / "description.py"
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    parts = {module.split(".")[-1] for module in modules} - {"schema"}
+    assert len(parts) >= 3
+    assert {f"interface/{name}.py" for name in [*parts, "description"]} == DESCRIBED.keys()

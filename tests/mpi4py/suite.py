@@ -57,7 +57,7 @@ def bring():
         return
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "-q"]
     pins = ["--no-deps", "--require-hashes", "-r", str(PINS)]
     subprocess.run([*pip, "install", "--target", str(FOLDER / "site"), *pins], check=True)
     source = ["download", "--no-binary", "mpi4py", "-d", str(FOLDER / "source"), *pins]

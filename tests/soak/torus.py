@@ -251,12 +251,12 @@ def run(shape, packets, faults, seed, kill):
                 must = STATUS.TIMEOUT
             if status != must:
                 failures.append(f"card {node}, transfer {index} to {target}: {name}")
-    longest = max(
+    times = [
         end - begin
         for share in shares
         for begin, end, status in zip(share.began, share.ended, share.statuses)
         if status == STATUS.OK
-    )
+    ]
     return {
         "shape": shape,
         "seed": seed,
@@ -264,7 +264,7 @@ def run(shape, packets, faults, seed, kill):
         "statuses": counted,
         "faults": kinds,
         "killed": dead if kill else None,
-        "longest_us": round(longest / 1000, 1),
+        "longest_us": round(max(times, default=0) / 1000, 1),
         "ended_us": round(max(max(share.ended) for share in shares) / 1000),
         "failures": failures[:20],
         "wall_seconds": round(time.monotonic() - wall, 1),
@@ -281,6 +281,9 @@ def main():
     parser.add_argument("--kill", action="store_true", help="at last a switch is off for good")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    cards = topology.named(arguments.shape).cards
+    if arguments.packets < cards:
+        parser.error(f"--packets {arguments.packets}: each of the {cards} cards sends one or more")
     result = run(
         arguments.shape, arguments.packets, arguments.faults, arguments.seed, arguments.kill
     )

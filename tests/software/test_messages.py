@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import errno
+import argparse
 import json
 import pathlib
 import re
@@ -241,7 +242,7 @@ def test_after_a_command_line_with_json_one_without_speaks_to_people(run):
 
 
 def _leaves(p, path=()):
-    subs = [action for action in p._actions if isinstance(action.choices, dict)]
+    subs = [action for action in p._actions if isinstance(action, argparse._SubParsersAction)]
     for action in subs:
         for name, one in action.choices.items():
             yield from _leaves(one, (*path, name))

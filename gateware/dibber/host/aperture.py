@@ -42,7 +42,8 @@ class ApertureSplit(LiteXModule):
         # A refused request gets its Unsupported Request from BAR 0, whatever its address is.
         load = requests.offset[-1] & requests.memory & ~requests.refused
         self.comb += [
-            *[getattr(sink, name).eq(getattr(writes, name)) for sink in (bar.writes, stores) for name in ["adr", "dat", "be"]],
+            *[getattr(sink, name).eq(getattr(writes, name))
+                for sink in (bar.writes, stores) for name in ["adr", "dat", "be"]],
             bar.writes.valid.eq(writes.valid & ~writes.adr[-1]),
             stores.valid.eq(writes.valid & writes.adr[-1]),
             *[getattr(sink, name).eq(getattr(requests, name))

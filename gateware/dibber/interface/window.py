@@ -50,9 +50,11 @@ WINDOW = bank("window", "the remote window; only on a card with one",
     Register("OVERFLOWS",    "ro", "stored lines that were lost because the store queue was full"),
     Register("UNMAPPED",     "ro", "stream buffers and loads whose page is not mapped"),
     Register("FORBIDDEN",    "ro", "stream buffers and loads without the right"),
-    Register("MISSHAPED",    "ro", "loads of more than 64 bytes, over a boundary of 64, or atomic and not of 4 or 8 "
-        "aligned bytes"),
+    Register("MISSHAPED",    "ro",
+        "loads of more than 64 bytes, over a boundary of 64, or atomic and not of 4 or 8 aligned "
+        "bytes"),
     Register("REFUSALS",     "ro", "commands that failed"),
-    Register("LATE",         "ro", "loads and barriers that were answered with all ones because of LOAD_LIMIT, or "
-        "because the window was off"),
+    Register("LATE",         "ro",
+        "loads and barriers that were answered with all ones because of LOAD_LIMIT, or because the "
+        "window was off"),
 )

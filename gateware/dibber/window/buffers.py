@@ -2,15 +2,13 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from functools import reduce
-from operator import or_
-
 from migen import *
 
 from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.one_hot import number_of
 from dibber.host.tlp import line_layout
 from dibber.window.layouts import BUFFERS, LINE_BYTES, closed_layout, line_address_bits
 
@@ -23,11 +21,6 @@ class FirstOf(LiteXModule):
         # # #
 
         self.comb += one.eq(bits & (~bits + 1))
-
-def number_of(one_hot):
-    """Number of the only 1 of a list of signals."""
-    width = (len(one_hot) - 1).bit_length()
-    return Cat(*[reduce(or_, [bit for n, bit in enumerate(one_hot) if n >> place & 1]) for place in range(width)])
 
 class StreamBuffers(LiteXModule):
     """Collect stores to one line of 64 bytes, until the line is full or its buffer must close.
@@ -107,13 +100,17 @@ class StreamBuffers(LiteXModule):
 
         masks = Memory(LINE_BYTES, buffers, name="window_masks")
         bytes_ = Memory(data_width, buffers*parts, name="window_bytes")
-        mask_was, mask_write, mask_read = masks.get_port(async_read=True), masks.get_port(write_capable=True), masks.get_port(async_read=True)
-        write, reads = bytes_.get_port(write_capable=True, we_granularity=8), [bytes_.get_port(async_read=True) for _ in range(2)]
+        mask_was   = masks.get_port(async_read=True)
+        mask_write = masks.get_port(write_capable=True)
+        mask_read  = masks.get_port(async_read=True)
+        write      = bytes_.get_port(write_capable=True, we_granularity=8)
+        reads      = [bytes_.get_port(async_read=True) for _ in range(2)]
         self.specials += masks, bytes_, mask_was, mask_write, mask_read, write, *reads
         mask_now = Signal(LINE_BYTES)
         self.comb += [
             mask_was.adr.eq(place),
-            mask_now.eq(Mux(hit, mask_was.dat_r, 0) | (sink.be << Cat(Constant(0, log2_int(width)), part))),
+            mask_now.eq(Mux(hit, mask_was.dat_r, 0) |
+                (sink.be << Cat(Constant(0, log2_int(width)), part))),
             mask_write.adr.eq(place),
             mask_write.dat_w.eq(mask_now),
             mask_write.we.eq(stores),
@@ -146,7 +143,7 @@ class StreamBuffers(LiteXModule):
             ).Elif(over.bits != 0,
                 closes.eq(over.one)
             ).Elif(wanted,
-                number_closed.eq(turn + number_of([victim.one[n] for n in range(buffers)])),
+                number_closed.eq(turn + number_of(victim.one)),
                 closes.eq(1 << number_closed)
             ),
         ]
@@ -156,7 +153,7 @@ class StreamBuffers(LiteXModule):
         self.order = order = stream.SyncFIFO([("buffer", number)], buffers)
         self.comb += [
             order.sink.valid.eq(closes != 0),
-            order.sink.buffer.eq(number_of([closes[n] for n in range(buffers)])),
+            order.sink.buffer.eq(number_of(closes)),
             source.valid.eq(order.source.valid),
             source.buffer.eq(order.source.buffer),
             source.line.eq(Array(lines)[order.source.buffer]),

@@ -30,7 +30,9 @@ def closed_layout():
     return EndpointDescription([("buffer", log2_int(BUFFERS)), ("line", line_address_bits())])
 
 def load_layout():
-    """A load of `bytes` bytes, 1 to 64, from byte `start` of its line of 64 bytes; they end within it."""
+    """A load of `bytes` bytes, 1 to 64, from byte `start` of its line of 64 bytes. They end within
+    the line.
+    """
     return EndpointDescription(
         [("line", line_address_bits()), ("start", LINE_BITS), ("bytes", LINE_BITS + 1)])
 

@@ -12,7 +12,8 @@ from litex.soc.interconnect.stream import EndpointDescription
 from dibber.host import tlp
 from dibber.interface.description import C, STATUS
 from dibber.layouts import write_layout
-from dibber.window.layouts import (BUFFERS, LINE_BITS, LINE_BYTES, OWNER_BITS, PAGE_BITS, SLOT_BITS, load_layout)
+from dibber.window.layouts import (BUFFERS, LINE_BITS, LINE_BYTES, OWNER_BITS, PAGE_BITS, SLOT_BITS,
+    load_layout)
 
 CLOCK_BITS = 24  # of the time of arrival; a limit is at most half of what they count
 
@@ -80,7 +81,8 @@ class LoadUnit(LiteXModule):
         self.sent     = sent     = Signal()
         self.is_atomic = is_atomic = Signal()
         self.slot     = slot     = Signal(SLOT_BITS)
-        self.loaded   = loaded   = Record([("strobe", 1), ("slot", SLOT_BITS), ("status", 8), ("value", 64)])
+        self.loaded   = loaded   = Record(
+            [("strobe", 1), ("slot", SLOT_BITS), ("status", 8), ("value", 64)])
         self.scratch  = scratch  = Signal(52)
         self.written  = written  = stream.Endpoint(write_layout(data_width))
         self.owner    = owner    = Signal(OWNER_BITS)
@@ -111,7 +113,8 @@ class LoadUnit(LiteXModule):
             beyond.eq(tlp.above(Mux(length == 1, request.first_be, request.last_be))),
             stop.eq(inside + length[:5]),
             fits.eq((length[5:] == 0) & (stop <= LINE_BYTES//4)),
-            control.eq(request.offset[PAGE_BITS - 2:] == 2**(log2_int(C.APERTURE_BYTES) - PAGE_BITS) - 1),
+            control.eq(request.offset[PAGE_BITS - 2:] ==
+                2**(log2_int(C.APERTURE_BYTES) - PAGE_BITS) - 1),
             owner.eq(request.offset[LINE_BITS - 2:]),
             load.line.eq(request.offset[LINE_BITS - 2:]),
             load.start.eq(Cat(below, inside)),
@@ -139,7 +142,8 @@ class LoadUnit(LiteXModule):
         mark   = Signal(SLOT_BITS)
         taken  = written.valid & written.ready
         self.comb += [
-            match.eq(written.address[LINE_BITS:] == Cat(mark, Constant(0, 12 - LINE_BITS - SLOT_BITS), scratch)),
+            match.eq(written.address[LINE_BITS:] ==
+                Cat(mark, Constant(0, 12 - LINE_BITS - SLOT_BITS), scratch)),
             place.eq(Mux(going, where, written.address[width_bits:LINE_BITS])),
             keep.adr.eq(place),
             keep.dat_w.eq(written.dat),
@@ -164,7 +168,8 @@ class LoadUnit(LiteXModule):
         ones       = Signal()
         wrong      = Signal()
         self.comb += [
-            *[getattr(replies, name).eq(getattr(request, name)) for name in ["requester", "tag", "attr", "tc"]],
+            *[getattr(replies, name).eq(getattr(request, name))
+                for name in ["requester", "tag", "attr", "tc"]],
             show.adr.eq(at),
             If(wrong,
                 # 2.2.9: any other completion has a byte count of 4 and a lower address of 0.
@@ -175,7 +180,8 @@ class LoadUnit(LiteXModule):
                 replies.count.eq(Mux(nothing, 1, count)),
                 replies.lower.eq(Cat(below, request.offset[:5])),
             ),
-            replies.dat.eq(Mux(is_word, Replicate(word, data_width//64), show.dat_r) | Replicate(ones, data_width)),
+            replies.dat.eq(Mux(is_word, Replicate(word, data_width//64), show.dat_r) |
+                Replicate(ones, data_width)),
             replies.last.eq(wrong | (to_send <= lanes)),
         ]
 
@@ -258,9 +264,12 @@ class LoadUnit(LiteXModule):
         )
         fsm.act("SENT",
             NextValue(is_word, is_atomic),
-            If(off | refused,
+            If(refused,
+                # CommandWriter has counted it.
                 NextValue(ones, 1),
                 NextState("ANSWER")
+            ).Elif(off,
+                NextState("FAIL")
             ).Elif(sent,
                 NextState("VALUE")
             )

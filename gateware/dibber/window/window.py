@@ -46,7 +46,8 @@ class RemoteWindow(LiteXModule):
     """
     def __init__(self, data_width, endpoint, endpoints=C.ENDPOINTS):
         width = data_width//8
-        self.stores   = stores   = stream.Endpoint(line_layout(data_width, log2_int(C.APERTURE_BYTES//width)))
+        self.stores   = stores   = stream.Endpoint(
+            line_layout(data_width, log2_int(C.APERTURE_BYTES//width)))
         self.requests = requests = stream.Endpoint(tlp.request_layout(log2_int(C.APERTURE_BYTES) - 2))
         self.ends     = [stream.Endpoint(entry_layout()) for _ in range(2)]
         self.halted   = halted   = Signal()
@@ -75,7 +76,11 @@ class RemoteWindow(LiteXModule):
         # A halt of the control program forgets all commands. So the window is off until the host has
         # opened its endpoint again.
         enable = Signal()
-        self.sync += If(halted, enable.eq(0)).Elif(bank.strobe["CONTROL"][0], enable.eq(bank.written["CONTROL"][0][0]))
+        self.sync += If(halted,
+            enable.eq(0)
+        ).Elif(bank.strobe["CONTROL"][0],
+            enable.eq(bank.written["CONTROL"][0][0])
+        )
 
         # Stores -----------------------------------------------------------------------------------
 
@@ -144,7 +149,8 @@ class RemoteWindow(LiteXModule):
             loads.slots.eq(writer.used),
             loads.ended.eq(writer.ended),
             loads.load.connect(writer.load),
-            *[getattr(loads, name).eq(getattr(writer, name)) for name in ["refused", "sent", "is_atomic", "slot", "loaded"]],
+            *[getattr(loads, name).eq(getattr(writer, name))
+                for name in ["refused", "sent", "is_atomic", "slot", "loaded"]],
             loads.scratch.eq(Cat(storage["SCRATCH_LOW"][12:], storage["SCRATCH_HIGH"])),
         ]
 
@@ -161,8 +167,8 @@ class RemoteWindow(LiteXModule):
 
         # Sequences --------------------------------------------------------------------------------
 
-        # Faults of mapped pages count for their owner. All others count for every owner: a page that
-        # nobody owns, a store that was lost before its page was looked up, and what a halt has
+        # Faults of mapped pages count for their owner. All others count for every owner: a page
+        # without an owner, a store that was lost before its page was looked up, and what a halt has
         # lost.
         errors = [Signal(32, name=f"errors{n}") for n in range(endpoints)]
         shared = Signal(32)
@@ -170,8 +176,10 @@ class RemoteWindow(LiteXModule):
         faults = [writer.forbidden, writer.refusal]
         self.sync += [
             was_halted.eq(halted),
-            shared.eq(shared + writer.unmapped + queue.overflow + loads.late + loads.misshaped + writer.misshaped + (halted & ~was_halted)),
-            *[count.eq(count + sum(fault.strobe & (fault.owner == n) for fault in faults)) for n, count in enumerate(errors)],
+            shared.eq(shared + writer.unmapped + queue.overflow + loads.late + loads.misshaped +
+                writer.misshaped + (halted & ~was_halted)),
+            *[count.eq(count + sum(fault.strobe & (fault.owner == n) for fault in faults))
+                for n, count in enumerate(errors)],
         ]
         self.comb += loads.sequence.eq(Array(errors)[loads.owner] + shared)
 

@@ -10,8 +10,8 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import ATOMIC, C, COMMAND, DOORBELL, INLINE, OPCODE, STATUS, WALK
 from dibber.layouts import entry_layout
-from dibber.window.layouts import (LINE_BITS, LINE_BYTES, OWNER_BITS, PAGE_BITS, SLOT_BITS, closed_layout,
-    fault_layout, line_write_layout, load_layout, page_layout)
+from dibber.window.layouts import (LINE_BITS, LINE_BYTES, OWNER_BITS, PAGE_BITS, SLOT_BITS,
+    closed_layout, fault_layout, line_write_layout, load_layout, page_layout)
 
 # Runs ---------------------------------------------------------------------------------------------
 
@@ -136,7 +136,8 @@ class CommandWriter(LiteXModule):
         self.ends     = ends    = stream.Endpoint(entry_layout())
         self.used     = used    = Signal(C.SLOTS)
         self.ended    = ended   = Signal(C.SLOTS)
-        self.loaded   = loaded  = Record([("strobe", 1), ("slot", SLOT_BITS), ("status", 8), ("value", 64)])
+        self.loaded   = loaded  = Record(
+            [("strobe", 1), ("slot", SLOT_BITS), ("status", 8), ("value", 64)])
         self.unmapped  = unmapped  = Signal()
         self.forbidden = forbidden = Record(fault_layout())
         self.refusal   = refusal   = Record(fault_layout())
@@ -172,7 +173,8 @@ class CommandWriter(LiteXModule):
         operand = Signal()   # 4 or 8 bytes, naturally aligned
         self.comb += [
             operand.eq(((count == 4) & (first[:2] == 0)) | ((count == 8) & (first[:3] == 0))),
-            beyond.eq((page.offset[PAGE_BITS:] == 2**(48 - PAGE_BITS) - 1) & (page.offset[:PAGE_BITS] != 0)),
+            beyond.eq((page.offset[PAGE_BITS:] == 2**(48 - PAGE_BITS) - 1) &
+                (page.offset[:PAGE_BITS] != 0)),
             allowed.eq(Mux(loads, page.load, page.store) & ~beyond),
         ]
 
@@ -191,7 +193,8 @@ class CommandWriter(LiteXModule):
         # Words of the slot by their numbers. A put writes only those that the card reads of an
         # inline put; a load writes all, so that nothing of an older command goes to the other node.
         opcode = Signal(8)
-        self.comb += opcode.eq(Mux(loads, Mux(page.atomic, OPCODE.FETCH_ADD, OPCODE.GET), OPCODE.PUT_INLINE))
+        self.comb += opcode.eq(
+            Mux(loads, Mux(page.atomic, OPCODE.FETCH_ADD, OPCODE.GET), OPCODE.PUT_INLINE))
         near   = loads & ~page.atomic   # the target is the scratch page
         only   = lambda condition, value: Mux(condition, value, 0)
         words  = {
@@ -221,7 +224,9 @@ class CommandWriter(LiteXModule):
         asks     = Signal()
         put_line = Signal(max=lines + 1)
         line_dat = Signal(data_width)
-        values   = {n: Cat(*[_padded(words.get(n*lanes + lane, 0)) for lane in range(lanes)]) for n in filled}
+        values   = {
+            n: Cat(*[_padded(words.get(n*lanes + lane, 0)) for lane in range(lanes)])
+            for n in filled}
         shifted  = Signal(data_width)
         data_end = Signal(max=lines + 1)
         self.comb += [
@@ -230,7 +235,9 @@ class CommandWriter(LiteXModule):
             at.eq(start[width_bits:] + put_line - data),
             Case(start[:width_bits], {n: shifted.eq(dat[8*n:8*n + data_width]) for n in range(width)}),
             data_end.eq(data + ((length + width - 1) >> width_bits)),
-            Case(put_line, {**{n: line_dat.eq(value) for n, value in values.items()}, "default": line_dat.eq(0)}),
+            Case(put_line, {
+                **{n: line_dat.eq(value) for n, value in values.items()},
+                "default": line_dat.eq(0)}),
             If(~loads & (put_line >= data), line_dat.eq(shifted)),
         ]
 
@@ -321,7 +328,8 @@ class CommandWriter(LiteXModule):
                 If(loads,
                     If(put_line == lines - 1, NextState("BELL"))
                 ).Else(
-                    Case(put_line, {n: NextValue(put_line, following) for n, following in after.items()}),
+                    Case(put_line,
+                        {n: NextValue(put_line, following) for n, following in after.items()}),
                     If((put_line >= data) & (put_line + 1 == data_end), NextState("BELL"))
                 )
             )

@@ -313,7 +313,8 @@ PROPERTIES = [
     Property("switch-turns", "fabric/switch/output", "while an input waits, each other one gets the output once at most",
         f"{TURN_PORTS} ports", "Turns", k=1, quick=True, mutants=[
             Mutant("the lowest input goes first", "dibber.fabric.switch.output",
-                "choice.eq(Mux(later != 0, first(later), first(request))),", "choice.eq(first(request)),", depth=10),
+                "choice.eq(Mux(later != 0, lowest_one(later), lowest_one(request))),",
+                "choice.eq(lowest_one(request)),", depth=10),
             Mutant("the last holder is forgotten", "dibber.fabric.switch.output",
                 "If(request != 0,", "If(0,", depth=10),
     ]),

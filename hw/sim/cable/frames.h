@@ -51,11 +51,10 @@ private:
     bool drawn(double share);
     void hit(FrameWord& word, CableStatistics& statistics);
     void push(const FrameWord& word, Time at);
+    void capture();
     void finish();
 
     const Time period_, delay_;
-    void capture();
-
     const double byte_ps_, loss_, late_;
     const bool captures_;
     double bit_error_rate_;

@@ -37,7 +37,8 @@ PcapFile::PcapFile(const std::string& path) : file_(std::fopen(path.c_str(), "wb
 
 PcapFile::~PcapFile()
 {
-    if (std::fclose(file_) != 0)
+    bool failed = std::ferror(file_) != 0;
+    if (std::fclose(file_) != 0 || failed)
         fprintf(stderr, "dibber-sim: pcap %s: not all was written\n", path_.c_str());
 }
 

@@ -62,7 +62,7 @@ def test_a_node_alone_has_the_whole_ring(program):
     assert result["sent"][0] > 0.93 and max(result["sent"][1:]) == 0
 
 
-def test_a_hot_receiver_refuses_nobody_more_than_twice_after_its_reservation(program):
+def test_a_hot_receiver_refuses_no_packet_more_than_twice_after_its_reservation(program):
     result = whole(ring_bench.run(program, nodes=8, pattern="hot", take=0.3, cycles=60000))
     assert result["busy"] > 20 and result["refusals_after_reservation"] <= 2
     assert result["jain"] >= 0.95

@@ -221,6 +221,30 @@ def test_reservation_decides_and_grants_as_the_model_in_each_cycle(seed):
     assert set(grants) == set(range(6))
 
 
+def test_a_set_whose_sources_are_gone_is_cleared_once_in_its_time_whatever_comes(seed):
+    """Also if a packet is being taken in the cycle in which the time is over."""
+    expiry, pause = 64, 7  # cycles; one in `pause` has no packet that is being taken
+    for offset in range(pause):
+        dut, expired = RingReservation(10, 64, expiry=expiry), []
+
+        def main():
+            yield from drive(dut, level=64, ask=1, source=3, head=1)
+            yield
+            yield from drive(dut, level=0, ask=0)
+            yield dut.grant.ready.eq(1)
+            while not (yield dut.grant.valid):
+                yield
+            for cycle in range(3 * expiry):
+                yield dut.taking.eq(cycle % pause != offset)
+                yield
+                if (yield dut.expired):
+                    expired.append(cycle)
+            assert not (yield dut.waiting)
+
+        run_simulation(dut, [main()])
+        assert len(expired) == 1 and expiry - 4 <= expired[0] <= expiry + pause
+
+
 # Send ---------------------------------------------------------------------------------------------
 
 SIZE = 4

@@ -196,7 +196,7 @@ def test_a_read_of_8_bytes_takes_2_cycles(figure):
 
 
 def test_marks_come_in_order_although_statuses_do_not(seed):
-    """Also: a status that nobody waits for changes nothing, and is counted."""
+    """Also: a status of no descriptor changes nothing, and is counted."""
     random = Random(seed)
     bench = CorundumBench(random, SHAPES[1], delay=(1, 90), lag=(0, 0))
     ended = []

@@ -198,7 +198,39 @@ def test_a_halt_of_the_control_program_turns_the_window_off_until_it_is_enabled(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_completion_that_nobody_waits_for_changes_nothing(seed, width):
+def test_a_load_that_ends_because_the_window_is_turned_off_is_counted(seed, width):
+    """In whatever state of the load that happens."""
+
+    def scenario(world):
+        for cycles in range(40):
+            before = yield from sequence(world)
+            count = yield from world.read("LATE")
+            count += yield from world.read("UNMAPPED")
+            world.replies.pop(1, None)
+            yield from world.ask(PAGE, 8, tag=1)
+            for _ in range(cycles):
+                yield
+            yield from world.write("CONTROL", 0)
+            while 1 not in world.replies:
+                yield
+            yield from world.write("CONTROL", 1)
+            for _ in range(100):
+                yield
+            if world.replies[1][1] == b"\xff" * 8:
+                lost.append(cycles)
+                after = yield from world.read("LATE")
+                after += yield from world.read("UNMAPPED")
+                assert after > count, cycles
+                assert (yield from sequence(world)) > before, cycles
+        return {}
+
+    lost = []
+    failing(seed, width, scenario, busy=0.0, delay=20)
+    assert len(lost) > 10
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_completion_of_no_command_changes_nothing(seed, width):
     def scenario(world):
         for n in range(5):
             cookie = n | (n % 2) << 5

@@ -103,7 +103,7 @@ def test_reads_that_wait_are_answered_in_their_order_with_their_own_tags(seed, w
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_read_of_no_bytes_is_answered_and_asks_nobody(seed, width):
+def test_a_read_of_no_bytes_is_answered_and_asks_no_node(seed, width):
     world = World(width, random.Random(seed))
     seen = []
 

@@ -37,7 +37,7 @@ class RingElection(LiteXModule):
     aligned  : Signal(), in      words that come are good: the node is not DOWN
     up       : Signal(), in
     lost     : Signal(), in      pulse: the node leaves UP
-    came     : Record(valid, data), in    a nonce, ping or pong
+    came     : Record(valid, data), in    a nonce, ping or pong; a nonce of 0 is dropped
     keep     : Record(valid, data), out   in the same cycle: what to pass on for it
     single   : Endpoint(ring_symbols_layout), out   the own words
     scrubber : Signal(), out
@@ -80,12 +80,13 @@ class RingElection(LiteXModule):
             nonce.eq(came.data[8:24]),
             value.eq(came.data[8:16]),
             next_copy.eq(value + 1),
-            is_nonce.eq(came.valid & self.aligned & (came.data[:8] == K_NONCE)),
+            is_nonce.eq(
+                came.valid & self.aligned & (came.data[:8] == K_NONCE) & (nonce != 0)),
             is_number.eq(came.valid & self.aligned & (came.data[:8] == K_PING)),
             is_size.eq(came.valid & self.aligned & (came.data[:8] == K_PONG)),
             keep.data.eq(came.data),
             If(is_nonce,
-                keep.valid.eq(~self.up & ((nonce < self.nonce) | (self.nonce == 0)) & (nonce != 0))
+                keep.valid.eq(~self.up & ((nonce < self.nonce) | (self.nonce == 0)))
             ).Elif(is_number,
                 keep.valid.eq(~self.scrubber & (count < NODES)),
                 keep.data.eq(ping_word(next_copy))
@@ -111,7 +112,7 @@ class RingElection(LiteXModule):
                     self.peer.eq(nonce),
                     self.peer_known.eq(1)
                 ),
-                If((nonce < self.nonce) & (nonce != 0),
+                If(nonce < self.nonce,
                     self.scrubber.eq(0),
                     self.closed.eq(0)
                 ),

@@ -11,16 +11,17 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.one_hot import lowest_one, number_of, value_of
 from dibber.common.places import BypassedFIFO
 from dibber.common.pulses import Pulses
 from dibber.fabric.ring.election import RingElection
 from dibber.fabric.ring.numbers import RingNumbers
 from dibber.fabric.ring.output import RingOutput
 from dibber.fabric.ring.reservation import RingReservation
-from dibber.fabric.ring.send import RETRY_CYCLES, RingSend
+from dibber.fabric.ring.send import RETRY_CYCLES, SLOT_BITS, RingSend
 from dibber.fabric.ring.transit import RingTransit, ring_symbols_layout
-from dibber.fabric.ring.words import (ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, resume_word, ring_word,
-    start_word)
+from dibber.fabric.ring.words import (ACCEPTED, ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, NUMBER_BITS,
+    STATUS_BITS, resume_word, ring_word, start_word)
 from dibber.layouts import word_layout
 from dibber.link.link_receiver import WordDecoder
 from dibber.link.symbols import K_END, K_END_BAD
@@ -65,10 +66,10 @@ class RingSender(LiteXModule):
         self.up      = Signal()
         self.address = Signal(ADDRESS_BITS)
         self.free    = Signal()
-        self.number  = Signal(5)
+        self.number  = Signal(NUMBER_BITS)
         self.begin   = Signal()
         self.channel = Signal(2)
-        self.slot    = Signal(2)
+        self.slot    = Signal(SLOT_BITS)
         self.source  = source = stream.Endpoint(ring_symbols_layout())
 
         # # #
@@ -83,8 +84,7 @@ class RingSender(LiteXModule):
         ending = Signal()          # END comes next
         bad    = Signal()
         prefix_word = Signal(32)
-        of     = lambda mask, name: reduce(
-            or_, [Mux(mask[n], getattr(buffer, name), 0) for n, buffer in enumerate(buffers)])
+        of     = lambda mask, name: value_of(mask, [getattr(buffer, name) for buffer in buffers])
         target = Signal(ADDRESS_BITS)
         head   = Signal()
         statements, word = ring_word(
@@ -95,8 +95,8 @@ class RingSender(LiteXModule):
             offers.eq(Cat(*[buffer.offer for buffer in buffers])),
             first.eq(offers),
             If(~offers[0] & ((offers & behind) != 0), first.eq(offers & behind)),
-            choice.eq(first & (~first + 1)),
-            self.channel.eq(reduce(or_, [Mux(choice[n], n, 0) for n in range(channels)])),
+            choice.eq(lowest_one(first)),
+            self.channel.eq(number_of(choice)),
             self.slot.eq(of(choice, "slot")),
             *statements,
             source.k.eq(~inside | ending),
@@ -166,11 +166,12 @@ class RingPairs(LiteXModule):
         second  = Signal()
         channel = Signal(2)
         target  = Signal(ADDRESS_BITS)
-        statements, word = ring_word(target, self.address, Constant(0, 5), Constant(GRANT, 3))
+        statements, word = ring_word(
+            target, self.address, Constant(0, NUMBER_BITS), Constant(GRANT, STATUS_BITS))
         self.comb += [
             valid.eq(Cat(*[grant.valid for grant in grants])),
-            choice.eq(valid & (~valid + 1)),
-            channel.eq(reduce(or_, [Mux(choice[n], n, 0) for n in range(channels)])),
+            choice.eq(lowest_one(valid)),
+            channel.eq(number_of(choice)),
             *statements,
             source.valid.eq(second | ((due | (valid != 0)) & self.up)),
             source.k.eq(~second),
@@ -185,8 +186,7 @@ class RingPairs(LiteXModule):
                 If(~second,
                     due.eq(0),
                     target.eq(self.address),
-                    If(~due, target.eq(reduce(
-                        or_, [Mux(choice[n], grant.source, 0) for n, grant in enumerate(grants)])))
+                    If(~due, target.eq(value_of(choice, [grant.source for grant in grants])))
                 ),
             ),
             If(self.ping, due.eq(1)),
@@ -323,9 +323,8 @@ class RingPort(LiteXModule):
                 room.taking.eq(transit.taking[n]),
                 room.clear.eq(~up),
             ]
-        channel_of = lambda name: reduce(
-            or_,
-            [Mux(transit.ask.channel[n], getattr(room, name), 0) for n, room in enumerate(rooms)])
+        channel_of = lambda name: value_of(
+            transit.ask.channel, [getattr(room, name) for room in rooms])
         self.comb += [
             transit.accept.eq(channel_of("accept")),
             transit.refusal.eq(channel_of("status")),
@@ -416,7 +415,7 @@ class RingPort(LiteXModule):
         any_buffer = lambda name: reduce(or_, [getattr(buffer, name) for buffer in buffers])
         self.events = {
             "SENT":     sender.begin,
-            "ACCEPTED": event.valid & (event.status == 0),
+            "ACCEPTED": event.valid & (event.status == ACCEPTED),
             "REFUSED":  any_buffer("refused"),
             "LOST":     any_buffer("lost"),
             "DROPPED":  any_buffer("dropped"),

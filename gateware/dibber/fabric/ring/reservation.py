@@ -1,4 +1,4 @@
-"""Who may fill the receive FIFO of a channel next: two ages of sources that were refused."""
+"""Which source may fill a channel's receive FIFO next: two ages of sources that were refused."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,6 +9,7 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.common.one_hot import lowest_one, number_of
 from dibber.fabric.ring.words import ADDRESS_BITS, BUSY_A, BUSY_B, ORDER, STATUS_BITS
 
 # Grants whose packets may be on their way at once.
@@ -108,8 +109,6 @@ class RingReservation(LiteXModule):
         # Grants -----------------------------------------------------------------------------------
         # While a packet is being taken, its room is not in `level` yet. One that is refused must
         # have its echo sent before its grant.
-        def first(bits):
-            return Cat(*[bits[n] & (bits[:n] == 0) if n else bits[0] for n in range(nodes)])
         start   = Signal(ADDRESS_BITS)  # the source that comes first in this turn
         above   = Signal(nodes)         # those that want one, from that source upwards
         wants   = Signal(nodes)
@@ -120,8 +119,8 @@ class RingReservation(LiteXModule):
         self.comb += [
             wants.eq(older & ~granted),
             above.eq(Cat(*[wants[n] & (start <= n) for n in range(nodes)])),
-            chosen.eq(Mux(above != 0, first(above), first(wants))),
-            number.eq(reduce(or_, [Mux(chosen[n], n, 0) for n in range(nodes)])),
+            chosen.eq(Mux(above != 0, lowest_one(above), lowest_one(wants))),
+            number.eq(number_of(chosen)),
             quiet.eq(~self.ask & ~self.taking),
             gives.eq(quiet & (wants != 0) & fits & (grants != GRANTS) & ~grant.valid),
         ]
@@ -139,8 +138,8 @@ class RingReservation(LiteXModule):
         timer = Signal(max=expiry)
         self.comb += self.expired.eq((timer == expiry - 1) & quiet & ~gives)
         self.sync += [
-            timer.eq(timer + 1),
-            If((granted == 0) | gives | (self.ask & self.accept), timer.eq(0)),
+            If(timer != expiry - 1, timer.eq(timer + 1)),
+            If((granted == 0) | gives | (self.ask & self.accept) | self.expired, timer.eq(0)),
             If(self.ask,
                 If(self.accept,
                     older.eq(older & ~one_hot),

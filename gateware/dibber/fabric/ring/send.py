@@ -11,6 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.one_hot import value_of
 from dibber.fabric.ring.words import (ACCEPTED, ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, LOST, ORDER,
     STATUS_BITS)
 from dibber.layouts import word_layout
@@ -292,8 +293,7 @@ class RingSend(LiteXModule):
         choice   = Signal(SLOTS)
         chosen   = Signal()  # valid
         changes  = Signal()
-        of       = lambda values: reduce(
-            or_, [Mux(choice[n], value, 0) for n, value in enumerate(values)])
+        of       = lambda values: value_of(choice, values)
         for n, slot in enumerate(slots):
             self.comb += [
                 may[n].eq(slot.filled & ~any_earlier(n, lambda s: s.waiting | s.doomed)),

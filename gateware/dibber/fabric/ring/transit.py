@@ -9,6 +9,7 @@ from migen import *
 
 from litex.gen import *
 
+from dibber.common.one_hot import number_of
 from dibber.fabric.ring.words import (ACCEPTED, ADDRESS_BITS, DAMAGED, LOST, NUMBER_BITS, OLD_MASK,
     STATUS_BITS, RingWord, resume_word, ring_word)
 from dibber.link.symbols import K_END_BAD
@@ -248,7 +249,7 @@ class RingTransit(LiteXModule):
         echo_statements, echo_word = ring_word(source, address, number, status)
         self.comb += [
             *echo_statements,
-            coded.eq(reduce(or_, [Mux(of[n], n, 0) for n in range(channels)])),
+            coded.eq(number_of(of)),
             self.housekeep.valid.eq(full & is_keeper & ~(echoes | cuts)),
             self.housekeep.data.eq(held),
             push.data.eq(held),
@@ -298,8 +299,7 @@ class RingTransit(LiteXModule):
             answer.valid.eq((begins & is_resume & right & mine) | absent | closed),
             answer.number.eq(word.number),
             answer.source.eq(word.source),
-            answer.channel.eq(
-                reduce(or_, [Mux(channel[n], n, 0) for n in range(channels)])),
+            answer.channel.eq(number_of(channel)),
             answer.status.eq(word.status),
             If(absent, answer.status.eq(LOST)),
             If(closed,

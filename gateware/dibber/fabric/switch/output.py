@@ -11,6 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.one_hot import lowest_one
 from dibber.fabric.switch.input import lane_layout
 from dibber.layouts import word_layout
 
@@ -46,11 +47,9 @@ class PacketTurn(LiteXModule):
         above  = Signal(clients)
         later  = Signal(clients)  # requests above the last holder
         choice = Signal(clients)
-        def first(requests):
-            return Cat(*[requests[n] & (requests[:n] == 0) if n else requests[n] for n in range(clients)])
         self.comb += [
             later.eq(request & above),
-            choice.eq(Mux(later != 0, first(later), first(request))),
+            choice.eq(Mux(later != 0, lowest_one(later), lowest_one(request))),
         ]
         self.sync += [
             If(self.end, grant.eq(0)),

@@ -16,7 +16,7 @@ from dibber.layouts import word_layout
 from dibber.packet.header import header_word, header_words
 from dibber.packet.route import HOP_BITS, TURN_BITS, hops_of, prefix_word, turn_of
 
-# A scout has ended long before. The cycles are counted while its words come.
+# Cycles in which the words of a scout must come. A good scout needs far fewer.
 PATIENCE_CYCLES = 4096
 
 # Bits of a scout's number that are written.

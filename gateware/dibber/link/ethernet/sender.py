@@ -25,7 +25,7 @@ class Packer(LiteXModule):
 
     Parameters
     ----------
-    limit : units of a fragment, at most
+    limit : units of a fragment, at most; a fragment has at least one
     depth : units that may wait, at least `limit`
 
     Attributes
@@ -73,7 +73,9 @@ class Packer(LiteXModule):
             full.eq(works & open_ & ~sink.first & (count == limit)),
             takes.eq(works & ~cut & ~full & (open_ | sink.first)),
             pushes.eq((takes & (has_low | sink.last)) | (cut & has_low)),
-            closes.eq((takes & sink.last) | cut | full),
+            # A fragment has at least one unit. If all units of the cut packet are in fragments, the
+            # other end ends it as bad when the next packet begins.
+            closes.eq((takes & sink.last) | (cut & (has_low | (count != 0))) | full),
             # A word that belongs to no packet is the rest of one that was lost.
             sink.ready.eq(takes | (~open_ & ~sink.first)),
             unit_fifo.sink.valid.eq(pushes),

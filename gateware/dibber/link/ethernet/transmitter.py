@@ -8,6 +8,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.one_hot import lowest_one, value_of
 from dibber.interface.ethernet import ETHERNET_KIND
 from dibber.layouts import fragment_layout
 from dibber.link.ethernet.frames import (FRAME_TYPE, TAG_TYPE, UnitShifter, big_endian,
@@ -15,10 +16,6 @@ from dibber.link.ethernet.frames import (FRAME_TYPE, TAG_TYPE, UnitShifter, big_
 from dibber.link.ethernet.sender import Credit, Packer
 
 STATUS_UNITS = 2
-
-def lowest(mask):
-    """One-hot, as a list: the lowest bit that is set."""
-    return [mask[n] & (mask[:n] == 0) if n else mask[n] for n in range(len(mask))]
 
 # Scheduler ----------------------------------------------------------------------------------------
 
@@ -43,7 +40,7 @@ class FrameScheduler(LiteXModule):
         turn   = Signal(channels)
         self.comb += [
             turn.eq(may & (later | 1)),
-            choice.eq(Mux(turn != 0, Cat(*lowest(turn)), Cat(*lowest(may)))),
+            choice.eq(Mux(turn != 0, lowest_one(turn), lowest_one(may))),
         ]
         self.sync += If(self.sent, Case(choice, {
             **{1 << n: later.eq((1 << channels) - (2 << n)) for n in range(1, channels)},
@@ -65,7 +62,7 @@ class StatusSchedule(LiteXModule):
     up      : Signal(), in
     credits : list of Signal(16), in
     sent    : Signal(), in             a STATUS frame begins: it tells all of this
-    told    : Signal(), in             a frame tells the credit of `channel`
+    told    : Signal(), in             a DATA frame tells the credit of `channel`
     due     : Signal(), out
     channel : Signal(2), out           the next one, in turn, of those whose credit has changed
     """
@@ -99,7 +96,7 @@ class StatusSchedule(LiteXModule):
         self.comb += [
             Case(self.channel, {
                 n: behind.eq(changed & ~((2 << n) - 1)) for n in range(channels)}),
-            pick.eq(Mux(behind != 0, Cat(*lowest(behind)), Cat(*lowest(changed)))),
+            pick.eq(Mux(behind != 0, lowest_one(behind), lowest_one(changed))),
             self.due.eq((age == period - 1) | (self.state != state) | (self.up & (lags != 0))),
         ]
         self.sync += [
@@ -228,9 +225,7 @@ class FrameTransmitter(LiteXModule):
         status   = [Signal(64), Signal(64)]
         payload  = Signal(64)
         ready    = Signal()     # the unit is there
-        one_of    = lambda onehot, values: Reduce("OR", [
-            Mux(onehot[n], value, 0) for n, value in enumerate(values)])
-        of_choice = lambda name: one_of(
+        of_choice = lambda name: value_of(
             scheduler.choice, [getattr(packer.fragments, name) for packer in packers])
         self.comb += [
             begins_status.eq(~busy & status_due),
@@ -260,8 +255,8 @@ class FrameTransmitter(LiteXModule):
                 left.eq(of_choice("units")),
                 *[getattr(fragment, name).eq(of_choice(name))
                     for name in ["units", "half", "starts", "ends", "bad"]],
-                position.eq(one_of(scheduler.choice, [limit.position for limit in limits])),
-                channel.eq(one_of(scheduler.choice, range(channels))),
+                position.eq(value_of(scheduler.choice, [limit.position for limit in limits])),
+                channel.eq(value_of(scheduler.choice, range(channels))),
             ),
         ]
 
@@ -276,7 +271,8 @@ class FrameTransmitter(LiteXModule):
             ),
         ]
         self.comb += [
-            schedule.told.eq(unit.valid & unit.ready & (index == header)),
+            # A STATUS frame tells the credits of its begin, and its receiver ignores its header's.
+            schedule.told.eq(unit.valid & unit.ready & (index == header) & is_data),
             Case(schedule.channel, {n: credit.eq(now) for n, now in enumerate(self.credits)}),
         ]
         head = Signal(64)
@@ -305,10 +301,10 @@ class FrameTransmitter(LiteXModule):
                 **{n: lead.eq(value) for n, value in enumerate([*leads, head])},
                 "default": lead.eq(payload),
             }),
-            payload.eq(Mux(is_data, one_of(chosen, [packer.units.data for packer in packers]),
+            payload.eq(Mux(is_data, value_of(chosen, [packer.units.data for packer in packers]),
                 Mux(left == STATUS_UNITS, status[0], status[1]))),
             ready.eq(~is_data | (index <= header) |
-                one_of(chosen, [packer.units.valid for packer in packers])),
+                value_of(chosen, [packer.units.valid for packer in packers])),
             unit.valid.eq(busy & ready),
             unit.data.eq(lead),
             unit.whole.eq(1),

@@ -104,6 +104,7 @@ def bench(case: Case, cycles: int) -> dict[str, Any]:
         [sys.executable, "-P", BENCH, *words],
         capture_output=True,
         text=True,
+        encoding="utf-8",
         env={**os.environ, "PATH": f"{folder}:{os.environ.get('PATH', '')}"},
     )
     try:
