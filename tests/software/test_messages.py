@@ -2,8 +2,8 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import errno
 import argparse
+import errno
 import json
 import pathlib
 import re

@@ -116,7 +116,7 @@ def run(job, uris, seed):
     }
     try:
         done = subprocess.run(
-            command, env=settings, capture_output=True, text=True, timeout=SECONDS
+            command, env=settings, capture_output=True, text=True, encoding="utf-8", timeout=SECONDS
         )
     except subprocess.TimeoutExpired:
         raise CommandError(f"bench mpi: no end after {SECONDS} s: {job.series} {job.x}") from None
