@@ -165,6 +165,7 @@ mpi4py: install
 	@$(PYTHON) tests/mpi4py/suite.py --bring
 
 test-system: firmware library ofi models litepcie-rate qemu driver mpi4py
+	@$(MAKE) --no-print-directory simulator PROFILE=eth10g
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 

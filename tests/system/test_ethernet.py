@@ -87,7 +87,7 @@ def test_puts_of_each_kind_arrive_and_the_link_says_that_it_is_up():
 
 
 def test_lost_and_late_frames_cost_time_and_no_byte():
-    options = ["--set", "link.frame_loss=0.02", "--set", "link.frame_late=0.02"]
+    options = ["--set", "link.frame_loss=0.1", "--set", "link.frame_late=0.1"]
     with Pair(PROFILE, options=options) as pair:
         puts(pair, rounds=3)
         counters = pair.second(Side.info)["counters"]

@@ -163,7 +163,9 @@ def sleep_until_halted(side, asleep, woken):
     with side.endpoint.outside_clock():
         asleep.touch()
         ready = select.select([fd], [], [], 60)[0]
-        woken.touch()
+    # The other side lets time go on until this side is back: if both are outside, time stands until
+    # both are back.
+    woken.touch()
     if not ready:
         return "no interrupt came"
     os.read(fd, 8)

@@ -294,7 +294,9 @@ static ssize_t atomic_message(struct fid_ep *fid, enum variant variant,
 		return -FI_EINVAL;
 	a.offset = m->rma_iov[0].addr;
 	a.key = m->rma_iov[0].key;
-	if ((rc = elements(&a.operand, m->msg_iov, m->desc, m->iov_count, a.type)) ||
+	/* FI_ATOMIC_READ ignores the operand, which may be NULL (fi_atomic(3)). */
+	if ((rc = elements(&a.operand, m->msg_iov, m->desc,
+			   m->op == FI_ATOMIC_READ ? 0 : m->iov_count, a.type)) ||
 	    (rc = elements(&a.compare, compare, NULL, compares, a.type)) ||
 	    (rc = elements(&a.result, result, NULL, results, a.type)))
 		return rc;
