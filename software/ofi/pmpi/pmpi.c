@@ -354,18 +354,26 @@ static bool moves(const struct transfer *t, MPI_Request request)
 	return done;
 }
 
+static struct transfer outgoing(const void *origin, int origin_count, MPI_Datatype origin_type,
+				int rank, MPI_Aint disp, int target_count, MPI_Datatype target_type,
+				MPI_Win win)
+{
+	return (struct transfer){ (void *)(uintptr_t)origin,
+				  origin_count,
+				  target_count,
+				  rank,
+				  origin_type,
+				  target_type,
+				  disp,
+				  window_of(win),
+				  false };
+}
+
 PUBLIC int MPI_Put(const void *origin, int origin_count, MPI_Datatype origin_type, int rank,
 		   MPI_Aint disp, int target_count, MPI_Datatype target_type, MPI_Win win)
 {
-	const struct transfer t = { (void *)(uintptr_t)origin,
-				    origin_count,
-				    target_count,
-				    rank,
-				    origin_type,
-				    target_type,
-				    disp,
-				    window_of(win),
-				    false };
+	const struct transfer t = outgoing(origin, origin_count, origin_type, rank, disp,
+					   target_count, target_type, win);
 
 	if (moves(&t, MPI_REQUEST_NULL))
 		return MPI_SUCCESS;
@@ -413,15 +421,8 @@ PUBLIC int MPI_Rput(const void *origin, int origin_count, MPI_Datatype origin_ty
 		    MPI_Aint disp, int target_count, MPI_Datatype target_type, MPI_Win win,
 		    MPI_Request *request)
 {
-	const struct transfer t = { (void *)(uintptr_t)origin,
-				    origin_count,
-				    target_count,
-				    rank,
-				    origin_type,
-				    target_type,
-				    disp,
-				    window_of(win),
-				    false };
+	const struct transfer t = outgoing(origin, origin_count, origin_type, rank, disp,
+					   target_count, target_type, win);
 
 	if (t.window && !PMPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, request)) {
 		if (moves(&t, *request))

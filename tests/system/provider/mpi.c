@@ -13,17 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int rank, ranks;
+#include "ranks.h"
 
-#define need(condition, ...)                                                   \
-	do {                                                                   \
-		if (!(condition)) {                                            \
-			fprintf(stderr, "rank %d, line %d: ", rank, __LINE__); \
-			fprintf(stderr, __VA_ARGS__);                          \
-			fprintf(stderr, "\n");                                 \
-			MPI_Abort(MPI_COMM_WORLD, 1);                          \
-		}                                                              \
-	} while (0)
+static int ranks;
 
 static unsigned char byte_of(int from, size_t length, size_t place)
 {

@@ -14,21 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ranks.h"
+
 #define BYTES	 60000
 #define ELEMENTS 4096
 
-static int rank;
 static uint64_t state;
-
-#define need(condition, ...)                                                   \
-	do {                                                                   \
-		if (!(condition)) {                                            \
-			fprintf(stderr, "rank %d, line %d: ", rank, __LINE__); \
-			fprintf(stderr, __VA_ARGS__);                          \
-			fprintf(stderr, "\n");                                 \
-			MPI_Abort(MPI_COMM_WORLD, 1);                          \
-		}                                                              \
-	} while (0)
 
 /* xorshift64*, Vigna 2016. Both ranks draw the same numbers. */
 static int draw(int below)
