@@ -185,7 +185,7 @@ soak: build models
 	@$(PYTHON) tests/fuzz/fuzz.py vfio-user --runs 100000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py uart --runs 10000 --seed $(SEED)
 	@$(PYTHON) tests/fuzz/fuzz.py firmware --runs 1000000 --seed $(SEED)
-	@$(PYTEST) tests/soak/link_figures.py
+	@$(PYTEST) tests/soak/link_figures.py tests/soak/late_answer.py
 	@$(MAKE) --no-print-directory switches
 	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
 	@$(MAKE) --no-print-directory test-window

@@ -21,8 +21,16 @@
 #define PROBE_FIRST 4u
 #define PROBE_TICKS 16u
 
+/* Ticks of 50 us between two questions to a node whose answer to a get is late. Three questions fit
+ * into MCP_GIVE_UP, because one or its reply may be lost. */
+#define LATE_TICKS 200u
+
+/* The send engine works if it moved in one of so many ticks. STOP may hold it between. */
+#define WORKS_TICKS 100u
+
 static uint32_t lost;	/* a bit for each node with requests that are marked as lost */
 static uint32_t outbox; /* a bit for each slot of the OUTBOX in use */
+static uint32_t still;	/* ticks since the send engine moved */
 uint32_t message_work;
 
 /* Requests ------------------------------------------------------------------------------------- */
@@ -99,10 +107,20 @@ void message_answered(uint32_t tag, enum dibber_status status)
 		finish(tag);
 }
 
-RARE uint32_t message_tick(uint32_t works)
+/* Ask the node of a get whether its answer is still to come. */
+static RARE void ask_for_late(struct transfer *transfer)
+{
+	message_tell(transfer->node, (transfer->word & ~0xffu) | DIBBER_MESSAGE_LATE);
+}
+
+RARE uint32_t message_tick(uint32_t works, bool sends)
 {
 	uint32_t done = 0;
 
+	if (sends)
+		still = 0;
+	else if (still <= WORKS_TICKS)
+		still++;
 	for (uint32_t mask = request_nodes; mask && done < MCP_BATCH; mask &= mask - 1) {
 		uint32_t node = lowest_bit(mask);
 
@@ -130,6 +148,8 @@ RARE uint32_t message_tick(uint32_t works)
 				 * arrives there. */
 				if (transfer->age % PROBE_TICKS == PROBE_FIRST)
 					message_probe(node);
+				if (transfer->kind == TRANSFER_GET && !(transfer->age % LATE_TICKS))
+					ask_for_late(transfer);
 				continue;
 			}
 			transfer->status = DIBBER_STATUS_TIMEOUT;
@@ -288,6 +308,26 @@ void message_executed(uint32_t node, uint32_t slot, uint32_t word)
 	}
 	transfer_enter(tag, TRANSFER_MESSAGE, 0, node)->word = word;
 	reply_or_wait(tag);
+}
+
+RARE bool message_late(uint32_t node, uint32_t inbox_tag, uint32_t word)
+{
+	if (node >= DIBBER_NODES || node == command_node || !transfer_is_free(inbox_tag))
+		return false;
+	if (still > WORKS_TICKS)
+		return true;
+	transfer_enter(inbox_tag, TRANSFER_MESSAGE, 0, node)->word =
+		(word & ~0xffu) | DIBBER_MESSAGE_LATE_REPLY;
+	reply_or_wait(inbox_tag);
+	return true;
+}
+
+RARE void message_waits(uint32_t node, uint32_t word)
+{
+	uint32_t tag = request_answered_by(node, word, DIBBER_MESSAGE_LATE_REPLY, TRANSFER_GET);
+
+	if (tag != MCP_NO_TAG)
+		transfers[tag].age = 0;
 }
 
 void message_sent(uint32_t tag)

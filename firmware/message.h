@@ -55,7 +55,17 @@ void message_probe(uint32_t node);
 /* Count a message that fits no request, and trace it. */
 void message_stray(uint32_t arrival, uint32_t word);
 
-/* End requests that were not answered in time. `works` is PEER_WORKS of this tick. */
-uint32_t message_tick(uint32_t works);
+/*
+ * A get's answer may wait at its node behind jobs for other nodes. So the asker asks when the
+ * answer is late. The node replies while its send engine works, and the get gets its full time
+ * again. message_late() is the question's arrival at a slot of the INBOX; false: no node may ask
+ * this. message_waits() is the reply's arrival. A reply that fits no get came behind the answer.
+ */
+bool message_late(uint32_t node, uint32_t inbox_tag, uint32_t word);
+void message_waits(uint32_t node, uint32_t word);
+
+/* End requests that were not answered in time. `works` is PEER_WORKS of this tick, `sends` says
+ * that the send engine moved in it. */
+uint32_t message_tick(uint32_t works, bool sends);
 
 #endif

@@ -249,6 +249,13 @@ void operations_message(uint32_t arrival, uint32_t word)
 		message_claim(node);
 		known = atomic_replied(node, tag, word);
 		break;
+	case DIBBER_MESSAGE_LATE:
+		known = message_late(node, tag, word);
+		break;
+	case DIBBER_MESSAGE_LATE_REPLY:
+		message_waits(node, word);
+		known = true;
+		break;
 	case BARRIER_MESSAGE:
 		known = barrier_arrived(node, word);
 		break;

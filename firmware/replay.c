@@ -177,7 +177,7 @@ RARE uint32_t replay_timer_handler(void)
 		forget_code();
 		mcp_alive();
 	}
-	done = message_tick(works);
+	done = message_tick(works, sends);
 	if (request_receives | send_waiting)
 		send_tick(REG_READ(LINK));
 	fast_tick(works, sends);

@@ -171,7 +171,8 @@ def test_a_get_whose_answer_never_comes_ends_40_ms_after_its_request_was_acknowl
     assert card.entries() == [] and card.shared("strays") == 1
     card.ring(1, get(cookie=8), get(cookie=9))
     card.step()
-    assert len([packet for packet in card.express if packet.message]) == 3
+    gets = [p for p in card.express if p.message and p.word & 0xFF == MESSAGE.GET]
+    assert len(gets) == 3
 
 
 def test_what_is_late_for_a_get_is_not_taken_for_the_next_one_in_its_slot(card):
@@ -507,7 +508,7 @@ def test_replies_wait_for_room_on_their_flow_and_then_for_slots_of_the_outbox(ca
 # Unexpected messages ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [0, MESSAGE.GET_FAILED, MESSAGE.ATOMIC_REPLY, 7, 255])
+@pytest.mark.parametrize("kind", [0, MESSAGE.GET_FAILED, MESSAGE.ATOMIC_REPLY, 9, 255])
 def test_a_message_that_nothing_answers_to_is_counted_and_its_slot_freed(card, kind):
     card.message(1, word(kind), 6, reply())
     card.step()
@@ -618,3 +619,83 @@ def test_payload_of_another_node_gives_a_get_no_time(card):
         card["PEER_WORKS"] = 1 << 2 | 1 << BULK + 1
         card.wait(40 * MICROSECOND, step=20 * MICROSECOND)
     assert endings(card) == [(7, "TIMEOUT")]
+
+
+# Answers that are late ----------------------------------------------------------------------------
+
+
+def late(card):
+    """The questions about late answers that were sent and not looked at yet."""
+    found = [m for m in card.express if m.message and m.word & 0xFF == MESSAGE.LATE]
+    card.express.clear()
+    return found
+
+
+@pytest.mark.fault
+def test_a_get_waits_as_long_as_its_node_says_that_the_answer_is_still_to_come(card):
+    card.ring(1, get(cookie=7))
+    card.step()
+    card.ack(1, 0)
+    told = 0
+    for _ in range(20):
+        card.wait(6_000 * MICROSECOND)
+        for question in late(card):
+            assert (question.node, question.word) == (1, word(MESSAGE.LATE))
+            card.message(1, question.word & ~0xFF | MESSAGE.LATE_REPLY, 5)
+            card.step()
+            told += 1
+    assert card.entries() == [] and told >= 8 and card.shared("strays") == 0
+    assert card.freed == [5] * told
+    card.wait(TIMEOUT + 300 * MICROSECOND)
+    assert endings(card) == [(7, "TIMEOUT")]
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    "node,reply_word",
+    [
+        (2, word(MESSAGE.LATE_REPLY)),
+        (1, word(MESSAGE.LATE_REPLY) ^ 0x100),
+        (1, word(MESSAGE.LATE_REPLY, 33)),
+        (1, word(MESSAGE.LATE_REPLY, generation=2)),
+        (200, word(MESSAGE.LATE_REPLY)),
+    ],
+)
+def test_a_reply_about_another_get_gives_a_get_no_time(card, node, reply_word):
+    card.ring(1, get(cookie=7))
+    card.step()
+    card.ack(1, 0)
+    for _ in range(7):
+        card.wait(6_000 * MICROSECOND)
+        card.message(node, reply_word, 5)
+        card.step()
+    assert endings(card) == [(7, "TIMEOUT")]
+
+
+@pytest.mark.fault
+def test_a_node_whose_send_engine_works_replies_to_a_question_and_one_that_stands_still_does_not(
+    card,
+):
+    card.wait(10_000 * MICROSECOND)
+    card.message(1, word(MESSAGE.LATE, 99), 3)
+    card.step()
+    assert card.express == [] and card.freed == [3]
+    card["SEND_MOVED"] = 1
+    card.wait(100 * MICROSECOND)
+    card.message(1, word(MESSAGE.LATE, 99), 4)
+    card.step()
+    [answer] = card.express
+    assert (answer.node, answer.word) == (1, word(MESSAGE.LATE_REPLY, 99)) and card.freed == [3]
+    card.ack(1, 0)
+    card.step()
+    assert card.freed == [3, 4] and card.shared("strays") == 0
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("node", [0, 200])
+def test_a_question_of_a_node_that_cannot_ask_is_a_stray(card, node):
+    card["SEND_MOVED"] = 1
+    card.wait(100 * MICROSECOND)
+    card.message(node, word(MESSAGE.LATE), 3)
+    card.step()
+    assert card.express == [] and card.freed == [3] and card.shared("strays") == 1

@@ -277,7 +277,7 @@ static uint32_t a_context(uint32_t *node)
 
 static void message(void)
 {
-	uint32_t number = byte() % DIBBER_SLOTS, type = byte() % 10, node,
+	uint32_t number = byte() % DIBBER_SLOTS, type = byte() % 12, node,
 		 context = a_context(&node);
 	uint32_t tag = MCP_INBOX + number;
 
@@ -291,13 +291,13 @@ static void message(void)
 							       : DIBBER_OPCODE_RECEIVE;
 	if (type == DIBBER_MESSAGE_GET_FAILED || type == DIBBER_MESSAGE_ATOMIC_REPLY) {
 		slot(tag)[offsetof(struct dibber_reply, status)] = byte() % 32;
-	} else {
+	} else if (type != DIBBER_MESSAGE_LATE_REPLY) {
 		node = a_node();
 		context = (word() & ~0xff00u) | an_endpoint() << 8;
 	}
-	if (type > 6)
-		type = byte() & 1 ? BARRIER_MESSAGE : 7 + byte() % 100;
-	strays += type > 6 && type < BARRIER_MESSAGE;
+	if (type > DIBBER_MESSAGE_LATE_REPLY)
+		type = byte() & 1 ? BARRIER_MESSAGE : DIBBER_MESSAGE_LATE_REPLY + 1 + byte() % 100;
+	strays += type > DIBBER_MESSAGE_LATE_REPLY && type < BARRIER_MESSAGE;
 	fake_push(FIFO_ARRIVAL, (node & 0xff) | number << 16 | 1u << 25, (context & ~0xffu) | type,
 		  0, 0);
 }

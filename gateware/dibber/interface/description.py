@@ -254,6 +254,8 @@ MESSAGE = enum("message", 8,
     ("READY",        5,
         "the slot of a RECEIVE command: it waits for the SEND of the endpoint that it names"),
     ("READY_CANCEL", 6, "this receive does not wait any more"),
+    ("LATE",         7, "a question about a get: its answer is late. Is it still to come?"),
+    ("LATE_REPLY",   8, "the reply to LATE: the send engine is at work, so the get waits longer"),
 )
 
 LANE = enum("lane", 2, "kinds of flows",
