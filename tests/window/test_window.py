@@ -2,12 +2,9 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
 import random
 import select
 import struct
-import subprocess
-import sys
 
 import pytest
 from dibber.interface.description import RIGHT, WINDOW, C
@@ -16,7 +13,6 @@ from libdibber import DibberError
 from pair import Pair, Side, stay
 from vfio_client import REGION_READ, REGION_WRITE, Client
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BAR0 = 0
 PAGE = C.APERTURE_PAGE
 CONTROL = C.APERTURE_BYTES - PAGE
@@ -56,15 +52,6 @@ class WindowSide(Side):
 
     def now(self):
         return self.endpoint.clock().now_ps / 1000
-
-
-@pytest.fixture(scope="module")
-def program():
-    """The simulator of cards with a window; built if it is not up to date."""
-    script = ROOT / "hw" / "sim" / "build.py"
-    done = subprocess.run([sys.executable, script, "--window"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return pathlib.Path(done.stdout.split()[-1])
 
 
 @pytest.fixture

@@ -33,6 +33,8 @@ class Profile:
     (bench/cpu.py)
     combining_buffers, combining_line_ns : of the CPU's stores to a remote window: how many lines
                           are collected at once, and the least time between two that leave
+    read_latency_ns     : of a read by the card, idle
+    window              : the cards have a remote window; no file says so
     """
 
     name: str
@@ -59,6 +61,8 @@ class Profile:
     copy_far_store_ns: float
     combining_buffers: int = 10
     combining_line_ns: float = 16.0
+    read_latency_ns: float = 0.0
+    window: bool = False
 
     @property
     def pcie_bytes(self) -> float:
@@ -243,7 +247,7 @@ def load(name: str) -> Profile:
         card, pcie, memory, link, benchmark = (
             raw[table] for table in ("card", "pcie", "memory", "link", "benchmark")
         )
-        window = raw.get("window", {})
+        stores = raw.get("window", {})
         return Profile(
             name=raw["name"],
             path=str(path),
@@ -269,8 +273,9 @@ def load(name: str) -> Profile:
             copy_line_ns=benchmark["copy_line_ns"],
             copy_far_load_ns=benchmark["copy_far_load_ns"],
             copy_far_store_ns=benchmark["copy_far_store_ns"],
-            combining_buffers=window.get("combining_buffers", 10),
-            combining_line_ns=window.get("line_ns", 16.0),
+            combining_buffers=stores.get("combining_buffers", 10),
+            read_latency_ns=pcie["read_latency_ns"],
+            combining_line_ns=stores.get("line_ns", 16.0),
         )
     except ValueError as error:
         raise ProfileError(
