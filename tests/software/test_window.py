@@ -244,7 +244,7 @@ def test_the_endpoint_of_the_window_is_nobodys(mock):
 
 def test_a_card_that_lies_about_its_window_is_refused(mock):
     m = mock()
-    for geometry in (3 | 512 << 8, C.ENDPOINTS - 1 | 64 << 8):
+    for geometry in (3 | 512 << 8, C.ENDPOINTS - 1 | 128 << 8):
         m.device.window["GEOMETRY"] = geometry
         assert failed(lambda: m.endpoint.window(m.key, 1, node=0))[0] == "IDENTITY"
     assert C.ENDPOINTS - 1 not in m.device.queues and len(m.device.regions) == 1

@@ -227,10 +227,12 @@ int dib_aperture_load(struct dib_card *card, uint64_t offset, void *data, size_t
 static int take_room(struct dib_card *card, uint32_t words)
 {
 	struct dib_aperture *a = card->aperture;
+	/* A look empties the processor's buffers, also in the middle of a line. So looks are few. */
+	uint32_t least = a->room < words ? a->queue / 2 : words;
 	uint32_t begun = 0, now = 0;
 	int rc;
 
-	for (uint32_t looks = 0; a->room < words; looks++) {
+	for (uint32_t looks = 0; a->room < least; looks++) {
 		rc = read_register(card, DIBBER_WINDOW_ROOM, &a->room);
 		if (!rc && looks >= QUICK_LOOKS)
 			rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &now);
@@ -336,7 +338,7 @@ static int begin(struct dib_card *card, struct dib_aperture *a)
 		return rc;
 	a->queue =
 		geometry >> DIBBER_WINDOW_GEOMETRY_QUEUE_SHIFT & DIBBER_WINDOW_GEOMETRY_QUEUE_MASK;
-	if (a->queue < DIB_APERTURE_WRITE / WORD ||
+	if (a->queue / 2 < DIB_APERTURE_WRITE / WORD ||
 	    (geometry & DIBBER_WINDOW_GEOMETRY_ENDPOINT_MASK) != dib_window_endpoint(card))
 		return dib_fail(DIB_ERR_IDENTITY,
 				"the card says that its window queues %u stores for endpoint %u",
