@@ -227,7 +227,8 @@ int dib_aperture_load(struct dib_card *card, uint64_t offset, void *data, size_t
 static int take_room(struct dib_card *card, uint32_t words)
 {
 	struct dib_aperture *a = card->aperture;
-	/* A look empties the processor's buffers, also in the middle of a line. So looks are few. */
+	/* A look empties the processor's buffers, also in the middle of a line. So looks are few.
+	 */
 	uint32_t least = a->room < words ? a->queue / 2 : words;
 	uint32_t begun = 0, now = 0;
 	int rc;
