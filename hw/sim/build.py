@@ -507,7 +507,7 @@ def build_test(jobs):
             name: ninja.objects(
                 [SIM / "devices" / "bench" / f"{name.replace('-', '_')}.cc"], CXXFLAGS, directory
             )
-            for name in ("host-model-bench", "cable-bench", "frames-bench")
+            for name in ("host-model-bench", "cable-bench", "frames-bench", "combining-bench")
         }
         for name, main in programs.items():
             ninja.program(BUILD / name, [*shared.library, *devices, *main])

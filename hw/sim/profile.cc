@@ -276,6 +276,10 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.copy.line_ns = reader.number("benchmark.copy_line_ns", 0, 1e6);
     p.copy.far_load_ns = reader.number("benchmark.copy_far_load_ns", 0, 1e6);
     p.copy.far_store_ns = reader.number("benchmark.copy_far_store_ns", 0, 1e6);
+
+    p.window.combining_buffers = reader.integer_or("window.combining_buffers", 1, 64, 10);
+    p.window.line_ns = reader.number_or("window.line_ns", 0, 1e6, 16);
+    p.window.store_ns = reader.number_or("window.store_ns", 0, 1e6, 0.25);
     reader.refuse_unknown();
     p.finish();
 

@@ -86,6 +86,13 @@ struct Profile {
         double mailbox_empty_ns;
     } cpu;
 
+    /* What the CPU does to its stores to the remote window: host/write_combiner.h. */
+    struct Window {
+        unsigned combining_buffers;
+        double line_ns;  /* between two lines that leave them */
+        double store_ns; /* an instruction */
+    } window;
+
     /* Cost of a copy on the CPU: a line loaded or stored after its neighbour, and the first line of
      * each side. */
     struct Copy {

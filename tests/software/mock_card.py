@@ -104,6 +104,8 @@ class Card:
     at the other end of the cable), `switch` (words by number of one there), `flash` (model of it,
     by fit_flash())."""
 
+    aperture_bytes = 0  # of BAR 2: mock_window.Card has one
+
     def __init__(self, identity=0xD1BB0001, sram_bytes=SRAM_BYTES):
         self.registers = {}
         for name, value in (

@@ -38,7 +38,8 @@ class Server:
 
     `device` has config (bytearray), bar_read(offset, length), bar_write(offset, data), vectors (a
     dictionary of eventfds), clock(payload, wants_answer) → bytes or an errno, reset() for the next
-    client, and gets `server` set.
+    client, and gets `server` set. If it has `aperture_bytes`, the size of BAR 2, it also has
+    aperture_read() and aperture_write().
 
     Attributes for tests
     --------------------
@@ -167,7 +168,8 @@ class Server:
             self.mappings = [m for m in self.mappings if (m.address, m.size) != (address, size)]
             result = payload
         elif command == REGION_INFO:
-            result = payload[:16] + struct.pack("<QQ", self.bar_size, 0)
+            size = self.device.aperture_bytes if payload[8] == 2 else self.bar_size
+            result = payload[:16] + struct.pack("<QQ", size, 0)
         elif command == SET_IRQS:
             self.device.vectors[struct.unpack_from("<IIIII", payload)[3]] = fds[0]
         elif command in (REGION_READ, REGION_WRITE):
@@ -176,11 +178,15 @@ class Server:
             if command == REGION_WRITE:
                 if region == 7:
                     self.device.config[offset : offset + count] = data
+                elif region == 2:
+                    self.device.aperture_write(offset, data)
                 else:
                     self.device.bar_write(offset, data)
                 result = payload[:16]
             elif region == 7:
                 result = payload[:16] + bytes(self.device.config[offset : offset + count])
+            elif region == 2:
+                result = payload[:16] + self.device.aperture_read(offset, count)
             else:
                 result = payload[:16] + self.device.bar_read(offset, count)
         elif command == self.clock_message:

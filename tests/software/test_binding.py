@@ -25,6 +25,7 @@ def test_structures_have_the_compilers_layout(tmp_path):
         ]
     (tmp_path / "layout.c").write_text(
         "#include <stddef.h>\n#include <stdio.h>\n#include <dibber/dibber.h>\n"
+        "#include <dibber/window.h>\n"
         f"int main(void)\n{{\n{chr(10).join(lines)}\nreturn 0;\n}}\n"
     )
     subprocess.run(

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.fault
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 U8, U16, U32, U64 = ((0, (1 << bits) - 1) for bits in (8, 16, 32, 64))
-S64 = (-(1 << 63), (1 << 63) - 1)
+S16, S64 = (-(1 << 15), (1 << 15) - 1), (-(1 << 63), (1 << 63) - 1)
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 
 
@@ -100,6 +100,7 @@ CALLS = {
     (Endpoint, "poll"): {"limit": (1, C.QUEUE_MAX_ENTRIES)},
     (Endpoint, "poll_events"): {"limit": (1, C.QUEUE_MAX_ENTRIES)},
     (Endpoint, "wait"): {"timeout_ns": U64},
+    (Endpoint, "window"): {"key": U32, "length": U64, "node": U16, "offset": U64, "add": S16},
     (Endpoint, "mailbox"): {"peers": U32, "slots": U32, "slot_bytes": U32, "max_length": U32},
     (Mailbox, "address"): {"peer": U32},
     (Mailbox, "connect"): {"peer": U32},
@@ -123,6 +124,7 @@ OTHERS = {
     "memory",
     "pages",
     "options",
+    "how",
     "sizes",
     "command",
     "own_clock",

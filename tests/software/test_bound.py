@@ -9,12 +9,14 @@ from dibber_cli import profile
 from dibber_cli.bench.bound import (
     COVER,
     Side,
+    answer_seconds,
     bound,
     bound_of_writes,
     list_cost,
     message_seconds,
     messages,
     read_costs,
+    stores,
     write_cost,
 )
 
@@ -286,3 +288,35 @@ def test_a_message_takes_the_wires_and_its_bytes():
     # 28 bytes at 2 GB/s on each host, 48 at 500 MB/s between; 200 + 155 + 200 ns.
     assert 1e9 * message_seconds(bare("gen2x4"), 8) == pytest.approx(2 * 14 + 96 + 555)
     assert message_seconds(bare("gen1x1"), 8) > message_seconds(bare("gen2x4"), 8)
+
+
+@pytest.mark.parametrize(
+    "name, stride, terms",
+    [
+        # A line is 64 + 40 bytes on the cable and 64 + 16 + 8 on PCIe; lines leave 16 ns apart.
+        ("gen2x4", 0, (500 * 64 / 104, 2000 * 64 / 88, 64 / 0.016)),
+        # An element is 48 bytes on the cable and 32 on PCIe. Four of them are in a line, or one.
+        ("gen2x4", 16, (500 * 8 / 48, 2000 * 8 / 32, 32 / 0.016)),
+        ("gen2x4", 64, (500 * 8 / 48, 2000 * 8 / 32, 8 / 0.016)),
+        ("gen2x4", 512, (500 * 8 / 48, 2000 * 8 / 32, 8 / 0.016)),
+        ("gen1x1", 64, (250 * 8 / 48, 250 * 8 / 32, 8 / 0.016)),
+    ],
+)
+def test_stores_of_a_processor_are_a_packet_for_each_line_or_run(name, stride, terms):
+    found = stores(bare(name), 8 * 4096, stride)
+    rates = found.link / 1e6, found.pcie_down / 1e6, found.cpu / 1e6
+    assert rates == pytest.approx(terms) and found.value == 1e6 * min(rates)
+
+
+def test_slow_buffers_of_the_processor_are_the_bound():
+    slow = bare("gen2x4", combining_line_ns=1000.0)
+    assert stores(slow, 640).name == "cpu" and stores(slow, 640).value == pytest.approx(64e6)
+    assert stores(bare("gen2x4"), 640).name == "link"
+
+
+def test_a_load_waits_for_both_hosts_and_a_barrier_for_the_cable_alone():
+    machine = bare("gen2x4")
+    barrier, load = (answer_seconds(machine, reads) for reads in (False, True))
+    # 200 down, 200 up, twice 155 of cable, 88 bytes at 500 MB/s; a store's and an answer's TLP.
+    assert barrier == pytest.approx(1e-9 * (200 + 200 + 310 + 176 + (32 + 28) / 2))
+    assert load - barrier == pytest.approx(1e-9 * (400 - 8 / 2))

@@ -21,7 +21,8 @@ from header import Header  # noqa: E402
 
 HEADER = Header(SOURCE)
 EXCHANGE = Header(SOURCE.with_name("exchange.h"), HEADER.errors)
-FUNCTIONS = {*HEADER.functions, *EXCHANGE.functions}
+WINDOW = Header(SOURCE.with_name("window.h"), HEADER.errors)
+FUNCTIONS = {*HEADER.functions, *EXCHANGE.functions, *WINDOW.functions}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,8 @@ def test_only_documented_functions_are_exported_each_with_a_version(prefix):
         capture_output=True,
         text=True,
     ).stdout
-    text = SOURCE.read_text() + SOURCE.with_name("exchange.h").read_text()
+    headers = ("dibber.h", "exchange.h", "window.h")
+    text = "".join(SOURCE.with_name(name).read_text() for name in headers)
     declared = set(re.findall(r"^(?:[\w ]+?[ *])(dib_\w+)\(", text, re.MULTILINE))
     assert set(re.findall(r" T (\w+)@@DIBBER_0\.\d", symbols)) == declared == FUNCTIONS
 

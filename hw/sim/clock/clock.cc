@@ -236,6 +236,16 @@ Time Clock::time_of(unsigned card, unsigned endpoint) const
     return std::max(now_, participants_.at({card, endpoint}).time);
 }
 
+void Clock::compute(unsigned card, unsigned endpoint, Time end)
+{
+    Participant& p = participants_.at({card, endpoint});
+    Time begin = std::max(now_, p.time);
+    if (end > begin) {
+        p.cpu += end - begin;
+        p.time = end;
+    }
+}
+
 void Clock::begin_read(unsigned card, unsigned endpoint)
 {
     Participant& p = participants_.at({card, endpoint});

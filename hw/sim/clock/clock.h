@@ -59,6 +59,9 @@ public:
     std::optional<unsigned> owner(unsigned card, std::optional<unsigned> endpoint) const;
     Time time_of(unsigned card, unsigned endpoint) const;
 
+    /* A participant computes until `end`. */
+    void compute(unsigned card, unsigned endpoint, Time end);
+
     /* A register read keeps its owner waiting. */
     void begin_read(unsigned card, unsigned endpoint);
     void end_read(unsigned card, unsigned endpoint);

@@ -24,6 +24,17 @@ void RootComplex::write_bar(uint64_t offset, std::span<const uint8_t> bytes)
     }
 }
 
+void RootComplex::write_combined(uint64_t offset, std::span<const uint8_t> bytes, uint64_t enables)
+{
+    if (enables == ~uint64_t(0))
+        return write_bar(offset, bytes);
+    if (timeline)
+        timeline->bar_written(now_, offset, bytes);
+    statistics_.bar_writes++;
+    send(memory_write_enabled(host_id, address_of(offset), bytes, unsigned(enables)), now_,
+         posted_down_);
+}
+
 void RootComplex::read_bar(uint64_t offset, unsigned bytes, BarAnswer answer)
 {
     auto read = std::make_shared<BarRead>();
@@ -46,6 +57,10 @@ void RootComplex::issue_bar_reads()
 {
     unsigned limit = std::min(unsigned(bar_active_.size()), profile_.pcie.nonposted_headers);
     while (bar_in_flight_ < limit && !bar_waiting_.empty()) {
+        bool window = bar_waiting_.front().offset >= aperture_offset;
+        if (window && window_in_flight_ > 0)
+            break;
+        window_in_flight_ += window;
         while (bar_active_[bar_next_tag_].read)
             bar_next_tag_ = (bar_next_tag_ + 1) % unsigned(bar_active_.size());
         BarChunk& chunk = bar_active_[bar_next_tag_] = std::move(bar_waiting_.front());
@@ -92,6 +107,7 @@ void RootComplex::finish_chunk(unsigned tag)
 {
     auto read = std::move(bar_active_[tag].read);
     bar_in_flight_--;
+    window_in_flight_ -= bar_active_[tag].offset >= aperture_offset;
     for (auto deadline = bar_deadlines_.begin(); deadline != bar_deadlines_.end(); ++deadline)
         if (deadline->second == tag) {
             bar_deadlines_.erase(deadline);

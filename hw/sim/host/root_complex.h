@@ -69,7 +69,8 @@ public:
     void run_event();
 
     /* CPU accesses of BAR 0, and of BAR 2 behind `aperture_offset`, now. Writes are cut at 64 bytes
-     * as a write-combining buffer does, reads at 8. `answer` gets all ones for reads that the card
+     * as a write-combining buffer does, reads at 8. One read of BAR 2 is under way at a time, as
+     * uncached loads are. `answer` gets all ones for reads that the card
      * refuses or does not answer in time. */
     static constexpr uint64_t address_of(uint64_t offset)
     {
@@ -78,6 +79,8 @@ public:
     }
     void write_bar(uint64_t offset, std::span<const uint8_t> bytes);
     void read_bar(uint64_t offset, unsigned bytes, BarAnswer answer);
+    /* What a write-combining buffer lets go: a line, or a word with its byte enables. */
+    void write_combined(uint64_t offset, std::span<const uint8_t> bytes, uint64_t enables);
 
     /* Accesses of BAR 0 that have not reached the card yet. */
     size_t waiting() const { return bar_waiting_.size() + phy_.waiting(); }
@@ -94,6 +97,7 @@ public:
 
     ConfigSpace config;
     const HostStatistics& statistics() const { return statistics_; }
+    const Profile& profile() const { return profile_; }
 
     /* Earliest host time at which output of the card at time 0 can matter, and the reverse. */
     static Time lookahead_up(const Profile& profile);
@@ -158,7 +162,7 @@ private:
 
     std::deque<BarChunk> bar_waiting_;
     std::array<BarChunk, 32> bar_active_ = {}; /* by tag */
-    unsigned bar_in_flight_ = 0, bar_next_tag_ = 0;
+    unsigned bar_in_flight_ = 0, bar_next_tag_ = 0, window_in_flight_ = 0;
     std::deque<std::pair<Time, unsigned>> bar_deadlines_;
 
     HostStatistics statistics_;

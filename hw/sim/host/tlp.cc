@@ -66,6 +66,21 @@ Tlp memory_write(uint16_t requester, uint64_t address, std::span<const uint8_t> 
     return tlp;
 }
 
+Tlp memory_write_enabled(uint16_t requester, uint64_t address, std::span<const uint8_t> word,
+                         unsigned enables)
+{
+    unsigned low = enables & 0xf, high = enables >> 4 & 0xf;
+    if (!low || !high) {
+        unsigned skipped = low ? 0 : 4;
+        Tlp tlp = memory_write(requester, address + skipped, word.subspan(skipped, 4));
+        tlp.dw[1] = (tlp.dw[1] & ~0xffu) | low | high;
+        return tlp;
+    }
+    Tlp tlp = memory_write(requester, address, word.first(8));
+    tlp.dw[1] = (tlp.dw[1] & ~0xffu) | high << 4 | low;
+    return tlp;
+}
+
 Tlp memory_read(uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes)
 {
     return request(0, requester, tag, address, bytes);

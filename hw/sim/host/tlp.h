@@ -73,6 +73,10 @@ struct Tlp {
 
 /* Requests for `bytes` consecutive bytes; they must not cross 4 KiB. */
 Tlp memory_write(uint16_t requester, uint64_t address, std::span<const uint8_t> bytes);
+/* Of an aligned word of 8 bytes, those that `enables` has a bit for, in any pattern but 0 (PCIe
+ * Base 3.0, 2.2.5: two aligned DWs may have any enables). */
+Tlp memory_write_enabled(uint16_t requester, uint64_t address, std::span<const uint8_t> word,
+                         unsigned enables);
 Tlp memory_read(uint16_t requester, uint8_t tag, uint64_t address, unsigned bytes);
 
 /* A completion of `request` with `bytes`; `remaining` bytes were still to come, these included.

@@ -212,13 +212,56 @@ unsigned Server::owner(uint64_t offset) const
 
 void Server::at_time_of(unsigned endpoint, uint64_t bytes, std::function<void()> action)
 {
-    Time at = clocked_ ? clock_.time_of(card_, endpoint) : simulation_.now();
+    if (clocked_)
+        fence(endpoint);
+    at(clocked_ ? clock_.time_of(card_, endpoint) : simulation_.now(), endpoint, bytes,
+       std::move(action));
+}
+
+void Server::at(Time time, unsigned endpoint, uint64_t bytes, std::function<void()> action)
+{
     bytes += scheduling_cost;
     scheduled_ += bytes;
-    simulation_.schedule(at, card_, endpoint, [this, bytes, action = std::move(action)] {
+    simulation_.schedule(time, card_, endpoint, [this, bytes, action = std::move(action)] {
         scheduled_ -= bytes;
         action();
     });
+}
+
+WriteCombiner& Server::combiner(unsigned endpoint)
+{
+    auto leave = [this, endpoint](Time time, uint64_t offset, std::span<const uint8_t> bytes,
+                                  uint64_t enables) {
+        at(time, endpoint, bytes.size(),
+           [this, offset, bytes = std::vector(bytes.begin(), bytes.end()), enables] {
+               host_.write_combined(offset, bytes, enables);
+           });
+    };
+    return combiners_.try_emplace(endpoint, host_.profile(), leave).first->second;
+}
+
+/* A store to the window's control page comes from the library's flush, which has a fence before and
+ * behind it. So it is no write-combined store here, but what empties the buffers. */
+void Server::store(unsigned endpoint, uint64_t offset, std::span<const uint8_t> bytes)
+{
+    constexpr uint64_t control =
+        RootComplex::aperture_offset + DIBBER_APERTURE_BYTES - DIBBER_APERTURE_PAGE;
+    if (offset >= control)
+        return at_time_of(endpoint, bytes.size(),
+                          [this, offset, bytes = std::vector(bytes.begin(), bytes.end())] {
+                              host_.write_bar(offset, bytes);
+                          });
+    Time end = combiner(endpoint).store(clock_.time_of(card_, endpoint), offset, bytes);
+    clock_.compute(card_, endpoint, end);
+}
+
+void Server::fence(unsigned endpoint)
+{
+    auto found = combiners_.find(endpoint);
+    if (found == combiners_.end() || found->second.empty())
+        return;
+    Time end = found->second.fence(clock_.time_of(card_, endpoint));
+    clock_.compute(card_, endpoint, end);
 }
 
 bool Server::backlogged() const
@@ -259,10 +302,13 @@ void Server::on_region_write(const Message& message)
         host_.config.write(unsigned(access.offset), data);
     } else {
         uint64_t offset = bar_offset(access);
-        at_time_of(owner(offset), access.count,
-                   [this, offset, bytes = std::vector(data.begin(), data.end())] {
-                       host_.write_bar(offset, bytes);
-                   });
+        if (clocked_ && access.region == bar2_region)
+            store(owner(offset), offset, data);
+        else
+            at_time_of(owner(offset), access.count,
+                       [this, offset, bytes = std::vector(data.begin(), data.end())] {
+                           host_.write_bar(offset, bytes);
+                       });
     }
     reply(message.header, bytes_of(access));
 }

@@ -121,6 +121,7 @@ void Server::disconnect(const std::string& why)
             request.answer(false, {});
     used_before_ |= versioned_;
     versioned_ = clocked_ = false;
+    combiners_.clear();
     if (was_free)
         clock_.free_client(false);
     clock_.disconnect(card_);

@@ -24,6 +24,7 @@
 
 #include "../clock/clock.h"
 #include "../host/root_complex.h"
+#include "../host/write_combiner.h"
 #include "connection.h"
 
 namespace dibber::vfio {
@@ -106,6 +107,11 @@ private:
     /* Find the participant of an access of BAR 0 at `offset`, and do the access at its time. */
     unsigned owner(uint64_t offset) const;
     void at_time_of(unsigned endpoint, uint64_t bytes, std::function<void()> action);
+    void at(Time time, unsigned endpoint, uint64_t bytes, std::function<void()> action);
+    /* Stores of a processor to BAR 2, and what empties its buffers. */
+    void store(unsigned endpoint, uint64_t offset, std::span<const uint8_t> bytes);
+    void fence(unsigned endpoint);
+    WriteCombiner& combiner(unsigned endpoint);
     bool backlogged() const;
     void program_vectors();
     void signal_interrupts();
@@ -132,6 +138,7 @@ private:
     bool versioned_ = false, clocked_ = false, used_before_ = false;
     unsigned complaints_ = 0;
     std::array<Descriptor, DIBBER_VECTORS> eventfds_;
+    std::map<unsigned, WriteCombiner> combiners_; /* of each participant's processor */
 
     uint64_t scheduled_ = 0;
     uint64_t next_serial_ = 0;

@@ -31,6 +31,10 @@ class Profile:
     cable_ns            : delay through both transceivers and the cable
     copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : constants of a CPU's copy
     (bench/cpu.py)
+    combining_buffers, combining_line_ns : of the CPU's stores to a remote window: how many lines
+                          are collected at once, and the least time between two that leave
+    read_latency_ns     : of a read by the card, idle
+    window              : the cards have a remote window; no file says so
     """
 
     name: str
@@ -55,6 +59,10 @@ class Profile:
     copy_line_ns: float
     copy_far_load_ns: float
     copy_far_store_ns: float
+    combining_buffers: int = 10
+    combining_line_ns: float = 16.0
+    read_latency_ns: float = 0.0
+    window: bool = False
 
     @property
     def pcie_bytes(self) -> float:
@@ -124,6 +132,9 @@ OPTIONAL = {
     "link.frame_loss": (0, 1),
     "link.frame_late": (0, 1),
     "link.switch_queue_bytes": (9300, 1 << 24),
+    "window.combining_buffers": (1, 64),
+    "window.line_ns": (0, 1e6),
+    "window.store_ns": (0, 1e6),
 }
 KINDS = {
     **{
@@ -144,6 +155,7 @@ KINDS = {
     "card.data_width": POWER,
     "link.mtu": int,
     "link.switch_queue_bytes": int,
+    "window.combining_buffers": int,
     "memory.line_bytes": POWER,
 }
 NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of results
@@ -166,7 +178,9 @@ def _check(raw: dict[str, Any]) -> None:
     for table, content in raw.items():
         if table == "name":
             continue
-        if not isinstance(content, dict) or not any(key.startswith(f"{table}.") for key in known):
+        if not isinstance(content, dict) or not any(
+            key.startswith(f"{table}.") for key in (*known, *OPTIONAL)
+        ):
             raise ValueError(f"unknown key '{table}'")
         for key, value in content.items():
             path = f"{table}.{key}"
@@ -233,6 +247,7 @@ def load(name: str) -> Profile:
         card, pcie, memory, link, benchmark = (
             raw[table] for table in ("card", "pcie", "memory", "link", "benchmark")
         )
+        stores = raw.get("window", {})
         return Profile(
             name=raw["name"],
             path=str(path),
@@ -258,6 +273,9 @@ def load(name: str) -> Profile:
             copy_line_ns=benchmark["copy_line_ns"],
             copy_far_load_ns=benchmark["copy_far_load_ns"],
             copy_far_store_ns=benchmark["copy_far_store_ns"],
+            combining_buffers=stores.get("combining_buffers", 10),
+            read_latency_ns=pcie["read_latency_ns"],
+            combining_line_ns=stores.get("line_ns", 16.0),
         )
     except ValueError as error:
         raise ProfileError(

@@ -19,6 +19,7 @@
 #define DIB_CARD   0u  /* the participant of the clock for calls on the card itself */
 #define DIB_NOBODY ~0u /* the caller does not take part in the clock */
 
+struct dib_aperture;
 struct dib_endpoint;
 struct dib_map;
 struct dib_region;
@@ -63,6 +64,13 @@ struct dib_card {
 	uint32_t flash_jedec;		  /* its identity, valid when flash_bytes is not 0 */
 	uint64_t flash_first, flash_last; /* the part that may be changed: [first, last) */
 
+	pthread_mutex_t window_lock;   /* guards `aperture`; taken before `lock` */
+	struct dib_aperture *aperture; /* of the remote windows, or NULL if there are none */
+	/* Unmaps the windows of an endpoint, or of all with NULL; set with `aperture`. `closed` is
+	 * the kind of what is being closed. */
+	void (*drop_windows)(struct dib_card *card, const struct dib_endpoint *endpoint,
+			     enum dib_kind closed);
+
 	struct dib_endpoint *endpoints[DIBBER_ENDPOINTS];
 	struct dib_region *regions[DIBBER_REGIONS];
 	/* Keys are numbers that the card counts: the first one that was not given to a region, and
@@ -98,6 +106,13 @@ static inline uint32_t dib_doorbell(unsigned int endpoint, uint32_t offset)
 {
 	return DIBBER_ENDPOINT_BASE + endpoint * DIBBER_ENDPOINT_STRIDE + DIBBER_DOORBELL_OFFSET +
 	       offset;
+}
+
+/* Number of the endpoint that belongs to the remote window, or `endpoints` without a window. */
+static inline unsigned int dib_window_endpoint(const struct dib_card *card)
+{
+	return card->fixed.endpoints - (card->fixed.features >> DIBBER_HOST_FEATURES_WINDOW_SHIFT &
+					DIBBER_HOST_FEATURES_WINDOW_MASK);
 }
 
 /* Offset in BAR 0 of a command slot. */

@@ -34,7 +34,7 @@ static bool is_queue_length(uint32_t entries, uint32_t least)
 	       !(entries & (entries - 1));
 }
 
-static int check_options(const struct dib_card *card, unsigned int number,
+static int check_options(const struct dib_card *card, unsigned int number, bool for_window,
 			 const struct dib_endpoint_options *options)
 {
 	if (number >= card->fixed.endpoints)
@@ -46,6 +46,8 @@ static int check_options(const struct dib_card *card, unsigned int number,
 			DIB_ERR_ARGUMENT,
 			"endpoint 0 has %u completions, up to %u events, and the card's place in the clock",
 			DIB_ADMIN_ENTRIES, DIB_ADMIN_EVENTS);
+	if (number == dib_window_endpoint(card) && !for_window)
+		return dib_fail(DIB_ERR_IN_USE, "endpoint %u belongs to the remote window", number);
 	if (number == 0 && dib_is_administered(card->transport))
 		return dib_fail(DIB_ERR_IN_USE, "endpoint 0 belongs to the driver");
 	if (!is_queue_length(options->cq_entries, card->fixed.slots))
@@ -162,18 +164,13 @@ no_map:
 	return rc;
 }
 
-int dib_endpoint_open(struct dib_card *card, unsigned int number,
-		      const struct dib_endpoint_options *options, struct dib_endpoint **out)
+static int open_endpoint(struct dib_card *card, unsigned int number, bool for_window,
+			 const struct dib_endpoint_options *options, struct dib_endpoint **out)
 {
 	struct dib_endpoint_options chosen = { 0 };
 	struct dib_endpoint *endpoint;
 	int rc;
 
-	rc = dib_check_card(card);
-	if (rc)
-		return rc;
-	if (!out)
-		return dib_fail(DIB_ERR_ARGUMENT, "no place for the endpoint given");
 	if (options)
 		chosen = *options;
 	if (chosen.cq_entries == 0)
@@ -195,7 +192,7 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 		dib_handle_end(endpoint);
 		return rc;
 	}
-	rc = check_options(card, number, &chosen);
+	rc = check_options(card, number, for_window, &chosen);
 	if (!rc && chosen.own_clock)
 		rc = dib_clock_join(card, endpoint->participant);
 	if (!rc) {
@@ -212,6 +209,23 @@ int dib_endpoint_open(struct dib_card *card, unsigned int number,
 	}
 	dib_card_leave(card);
 	return rc;
+}
+
+int dib_endpoint_open(struct dib_card *card, unsigned int number,
+		      const struct dib_endpoint_options *options, struct dib_endpoint **out)
+{
+	int rc = dib_check_card(card);
+
+	if (rc)
+		return rc;
+	if (!out)
+		return dib_fail(DIB_ERR_ARGUMENT, "no place for the endpoint given");
+	return open_endpoint(card, number, false, options, out);
+}
+
+int dib_endpoint_open_for_window(struct dib_card *card, struct dib_endpoint **out)
+{
+	return open_endpoint(card, dib_window_endpoint(card), true, NULL, out);
 }
 
 int dib_endpoint_refuse(const struct dib_endpoint *endpoint, const char *whose)
@@ -299,6 +313,8 @@ int dib_endpoint_close(struct dib_endpoint *endpoint)
 	if (!open)
 		return rc;
 	card = endpoint->card;
+	if (card->drop_windows)
+		card->drop_windows(card, endpoint, DIB_KIND_ENDPOINT);
 	dib_endpoint_detach(endpoint, DIB_KIND_ENDPOINT);
 	rc = dib_card_enter(card, endpoint->participant);
 	if (rc)

@@ -46,6 +46,8 @@ struct dib_endpoint {
 /* Give up the endpoint's own place in the clock, if it has one. Regions that were registered there
  * move to the card's place. The caller has locked the card. */
 void dib_endpoint_leave_clock(struct dib_card *card, struct dib_endpoint *endpoint);
+/* Open the endpoint of the remote window, in the card's place in the clock. */
+int dib_endpoint_open_for_window(struct dib_card *card, struct dib_endpoint **endpoint);
 /* Close an endpoint on the card. The handle stays as an orphan. The caller has locked the card. */
 int dib_endpoint_withdraw(struct dib_card *card, struct dib_endpoint *endpoint);
 

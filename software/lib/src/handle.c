@@ -181,7 +181,7 @@ int dib_handle_refuse(const void *pointer, enum dib_kind kind)
 	static const char *const names[] = {
 		[DIB_KIND_CARD] = "card",	  [DIB_KIND_ENDPOINT] = "endpoint",
 		[DIB_KIND_REGION] = "region",	  [DIB_KIND_MAILBOX] = "mailbox",
-		[DIB_KIND_EXCHANGE] = "exchange",
+		[DIB_KIND_EXCHANGE] = "exchange", [DIB_KIND_WINDOW] = "window",
 	};
 
 	if (!handle)

@@ -28,7 +28,8 @@ enum dib_kind {
 	DIB_KIND_ENDPOINT,
 	DIB_KIND_REGION,
 	DIB_KIND_MAILBOX,
-	DIB_KIND_EXCHANGE
+	DIB_KIND_EXCHANGE,
+	DIB_KIND_WINDOW
 };
 
 /* 0 is the value in wiped memory. */

@@ -116,6 +116,7 @@ int dib_open(const char *uri, const struct dib_card_options *options, struct dib
 	card->iova_base = options ? options->iova_base : 0;
 	pthread_mutex_init(&card->lock, NULL);
 	pthread_mutex_init(&card->admin_lock, NULL);
+	pthread_mutex_init(&card->window_lock, NULL);
 
 	rc = dib_transport_open(uri, options && options->observe, &card->transport);
 	if (rc)
@@ -145,6 +146,7 @@ no_card:
 no_transport:
 	pthread_mutex_destroy(&card->lock);
 	pthread_mutex_destroy(&card->admin_lock);
+	pthread_mutex_destroy(&card->window_lock);
 	dib_handle_end(card);
 	return rc;
 }
@@ -158,6 +160,8 @@ int dib_close(struct dib_card *card)
 	rc = dib_handle_check_close(card, DIB_KIND_CARD, &open);
 	if (!open)
 		return rc;
+	if (card->drop_windows)
+		card->drop_windows(card, NULL, DIB_KIND_CARD);
 	rc = dib_card_enter(card, DIB_CARD);
 	if (rc)
 		return rc;

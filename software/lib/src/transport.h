@@ -63,6 +63,16 @@ struct dib_transport_ops {
 	int (*bar_write)(struct dib_transport *transport, uint64_t offset, const void *data,
 			 size_t length);
 
+	/* NULL: nothing leads to BAR 2. Else how many bytes of it there are, 0 if the card has
+	 * none. `memory` is where the processor reaches them by itself, or NULL: then the two calls
+	 * below do. */
+	int (*aperture)(struct dib_transport *transport, uint64_t *bytes, uint8_t **memory);
+	/* As bar_read() and bar_write(). A write has up to DIB_APERTURE_WRITE bytes. */
+	int (*aperture_read)(struct dib_transport *transport, uint64_t offset, void *data,
+			     size_t length);
+	int (*aperture_write)(struct dib_transport *transport, uint64_t offset, const void *data,
+			      size_t length);
+
 	/* Tell the clock of the call, write the slot, ring the doorbell. Posted and ordered as
 	 * bar_write(). */
 	int (*submit)(struct dib_transport *transport, const struct dib_submission *submission);
@@ -102,8 +112,9 @@ struct dib_range {
 	uint64_t first, last;
 };
 
-#define DIB_RANGES   8u
-#define DIB_BAR_READ 256u
+#define DIB_RANGES	   8u
+#define DIB_BAR_READ	   256u
+#define DIB_APERTURE_WRITE 1024u
 
 struct dib_transport {
 	const struct dib_transport_ops *ops;

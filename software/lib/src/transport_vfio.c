@@ -106,6 +106,21 @@ static int vfio_bar_write(struct dib_transport *transport, uint64_t offset, cons
 	return 0;
 }
 
+/* Mapped at the first call, so that a card without a window costs nothing. */
+static int vfio_aperture(struct dib_transport *transport, uint64_t *bytes, uint8_t **memory)
+{
+	struct vfio_device *v = self(transport);
+	int rc = 0;
+
+	pthread_mutex_lock(&v->lock);
+	if (!v->aperture)
+		rc = dib_vfio_device_map_aperture(v);
+	*bytes = v->aperture_bytes;
+	*memory = v->aperture;
+	pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
 static int vfio_submit(struct dib_transport *transport, const struct dib_submission *s)
 {
 	dib_bar_submit(self(transport)->bar, s);
@@ -246,6 +261,7 @@ const struct dib_transport_ops dib_transport_vfio = {
 	.config_write = vfio_config_write,
 	.bar_read = vfio_bar_read,
 	.bar_write = vfio_bar_write,
+	.aperture = vfio_aperture,
 	.submit = vfio_submit,
 	.map = vfio_map,
 	.unmap = vfio_unmap,

@@ -118,19 +118,27 @@ static int negotiate(struct vfio_user *v, const char *path)
 	return 0;
 }
 
-static int check_bar(struct vfio_user *v)
+static int region_size(struct vfio_user *v, uint32_t region, uint64_t *bytes)
 {
-	struct vfio_user_region_info info = { .argsz = sizeof(info),
-					      .index = VFIO_USER_REGION_BAR0 };
+	struct vfio_user_region_info info = { .argsz = sizeof(info), .index = region };
 	int rc;
 
 	rc = ask_plainly(v, "region information", VFIO_USER_DEVICE_GET_REGION_INFO, &info,
 			 sizeof(info), NULL, 0, -1, &info, sizeof(info));
+	*bytes = info.size;
+	return rc;
+}
+
+static int check_bar(struct vfio_user *v)
+{
+	uint64_t bytes;
+	int rc = region_size(v, VFIO_USER_REGION_BAR0, &bytes);
+
 	if (rc)
 		return rc;
-	if (info.size < DIBBER_BAR0_SIZE)
+	if (bytes < DIBBER_BAR0_SIZE)
 		return dib_fail(DIB_ERR_IDENTITY, "BAR 0 has %llu bytes, a Dibber card has %u",
-				(unsigned long long)info.size, DIBBER_BAR0_SIZE);
+				(unsigned long long)bytes, DIBBER_BAR0_SIZE);
 	return 0;
 }
 
@@ -227,13 +235,37 @@ static int vfio_user_bar_read(struct dib_transport *transport, uint64_t offset, 
 	return region_read(self(transport), VFIO_USER_REGION_BAR0, offset, data, length);
 }
 
+static int region_write(struct vfio_user *v, uint32_t region, uint64_t offset, const void *data,
+			size_t length)
+{
+	struct vfio_user_region_access access = { offset, region, (uint32_t)length };
+
+	return dib_vfio_post(v, VFIO_USER_REGION_WRITE, &access, sizeof(access), data, length);
+}
+
 static int vfio_user_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
 			       size_t length)
 {
-	struct vfio_user_region_access access = { offset, VFIO_USER_REGION_BAR0, (uint32_t)length };
+	return region_write(self(transport), VFIO_USER_REGION_BAR0, offset, data, length);
+}
 
-	return dib_vfio_post(self(transport), VFIO_USER_REGION_WRITE, &access, sizeof(access), data,
-			     length);
+/* The simulator's memory is not the processor's, so all goes by message. */
+static int vfio_user_aperture(struct dib_transport *transport, uint64_t *bytes, uint8_t **memory)
+{
+	*memory = NULL;
+	return region_size(self(transport), VFIO_USER_REGION_BAR2, bytes);
+}
+
+static int vfio_user_aperture_read(struct dib_transport *transport, uint64_t offset, void *data,
+				   size_t length)
+{
+	return region_read(self(transport), VFIO_USER_REGION_BAR2, offset, data, length);
+}
+
+static int vfio_user_aperture_write(struct dib_transport *transport, uint64_t offset,
+				    const void *data, size_t length)
+{
+	return region_write(self(transport), VFIO_USER_REGION_BAR2, offset, data, length);
 }
 
 /* The three messages of a command leave together. */
@@ -431,6 +463,9 @@ const struct dib_transport_ops dib_transport_vfio_user = {
 	.config_write = vfio_user_config_write,
 	.bar_read = vfio_user_bar_read,
 	.bar_write = vfio_user_bar_write,
+	.aperture = vfio_user_aperture,
+	.aperture_read = vfio_user_aperture_read,
+	.aperture_write = vfio_user_aperture_write,
 	.submit = vfio_user_submit,
 	.map = vfio_user_map,
 	.unmap = vfio_user_unmap,

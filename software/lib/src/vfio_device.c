@@ -204,8 +204,29 @@ int dib_vfio_device_open(struct vfio_device *v, const char *address)
 	return open_device(v, address);
 }
 
+int dib_vfio_device_map_aperture(struct vfio_device *v)
+{
+	struct vfio_region_info bar = { .argsz = sizeof(bar), .index = VFIO_PCI_BAR2_REGION_INDEX };
+	void *memory;
+
+	if (ioctl(v->device, VFIO_DEVICE_GET_REGION_INFO, &bar) < 0)
+		return system_error("VFIO_DEVICE_GET_REGION_INFO");
+	if (bar.size == 0)
+		return 0;
+	memory = mmap(NULL, bar.size, PROT_READ | PROT_WRITE, MAP_SHARED, v->device,
+		      (off_t)bar.offset);
+	if (memory == MAP_FAILED)
+		return system_error("mmap of BAR 2");
+	madvise(memory, bar.size, MADV_DONTFORK);
+	v->aperture = memory;
+	v->aperture_bytes = bar.size;
+	return 0;
+}
+
 void dib_vfio_device_close(struct vfio_device *v)
 {
+	if (v->aperture)
+		munmap(v->aperture, v->aperture_bytes);
 	if (v->bar)
 		munmap(v->bar, DIBBER_BAR0_SIZE);
 	if (v->device >= 0)

@@ -20,10 +20,12 @@ struct vfio_device {
 	struct dib_transport base;
 	int container, group, device; /* descriptors, or -1 */
 	uint8_t *bar;		      /* BAR 0, mapped */
-	uint64_t config;	      /* offset of the configuration space in `device` */
-	pthread_mutex_t lock;	      /* guards vectors_on */
-	bool vectors_on;	      /* MSI-X is enabled */
-	int ends[DIB_ENDS];	      /* eventfds that tell of its end, or -1 */
+	uint8_t *aperture;	      /* BAR 2, mapped, or NULL */
+	uint64_t aperture_bytes;
+	uint64_t config;      /* offset of the configuration space in `device` */
+	pthread_mutex_t lock; /* guards vectors_on and the aperture */
+	bool vectors_on;      /* MSI-X is enabled */
+	int ends[DIB_ENDS];   /* eventfds that tell of its end, or -1 */
 	bool ended;
 };
 
@@ -32,5 +34,8 @@ struct vfio_device {
  */
 int dib_vfio_device_open(struct vfio_device *v, const char *address);
 void dib_vfio_device_close(struct vfio_device *v);
+
+/* Map BAR 2, if the device has one: `aperture` and `aperture_bytes`. */
+int dib_vfio_device_map_aperture(struct vfio_device *v);
 
 #endif

@@ -58,6 +58,7 @@ struct vfio_user_dma_unmap {
 };
 
 #define VFIO_USER_REGION_BAR0	0u
+#define VFIO_USER_REGION_BAR2	2u
 #define VFIO_USER_REGION_CONFIG 7u
 
 struct vfio_user_region_info {

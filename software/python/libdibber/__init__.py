@@ -32,6 +32,7 @@ from libdibber.exchange import Exchange, ExchangeError
 from libdibber.mailbox import Mailbox, PeerError
 from libdibber.memory import Indexed, PagedRegion, Region, alloc
 from libdibber.walk import List, Walk
+from libdibber.window import Window
 
 __all__ = [
     "Card",
@@ -50,6 +51,7 @@ __all__ = [
     "Right",
     "Status",
     "Walk",
+    "Window",
     "alloc",
     "library_path",
     "circle_of",

@@ -86,6 +86,10 @@ RANGES = {
     "attempts": (0, U32),
     "place": (0, U32),
     "map node": (0, U32),
+    # Remote windows.
+    "window length": (0, U64),
+    "window offset": (0, U64),
+    "add": (-(1 << 15), (1 << 15) - 1),
     # Mailboxes.
     "peers": (0, U32),
     "slots": (0, U32),

@@ -12,6 +12,7 @@ from ctypes import (
     POINTER,
     c_char_p,
     c_int,
+    c_int16,
     c_int64,
     c_size_t,
     c_uint,
@@ -317,6 +318,17 @@ class Message(ctypes.Structure):
     _fields_ = [("peer", c_uint32), ("length", c_uint32)]
 
 
+class WindowOptions(ctypes.Structure):
+    _fields_ = [
+        ("offset", c_uint64),
+        ("length", c_uint64),
+        ("key", c_uint32),
+        ("node", c_uint16),
+        ("addend", c_int16),
+        ("access", c_uint32),
+    ]
+
+
 STRUCTURES = {
     "dib_card_options": CardOptions,
     "dib_counter": Counter,
@@ -338,6 +350,7 @@ STRUCTURES = {
     "dib_mailbox_options": MailboxOptions,
     "dib_mailbox_address": MailboxAddress,
     "dib_message": Message,
+    "dib_window_options": WindowOptions,
 }
 
 # Functions ----------------------------------------------------------------------------------------
@@ -423,6 +436,15 @@ _SIGNATURES = {
     "dib_mailbox_send": (c_int, [c_void_p, c_uint32, c_void_p, c_uint32]),
     "dib_mailbox_receive": (c_int, [c_void_p, c_void_p, c_uint32, POINTER(Message)]),
     "dib_mailbox_wait": (c_int, [c_void_p, c_uint, c_uint64]),
+    "dib_window_map": (c_int, [c_void_p, POINTER(WindowOptions), POINTER(c_void_p)]),
+    "dib_window_unmap": (c_int, [c_void_p]),
+    "dib_window_pointer": (c_void_p, [c_void_p]),
+    "dib_window_store": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
+    "dib_window_copy": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
+    "dib_window_flush": (c_int, [c_void_p]),
+    "dib_window_load": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
+    "dib_window_check": (c_int, [c_void_p]),
+    "dib_window_barrier": (c_int, [c_void_p]),
 }
 
 _library: ctypes.CDLL | None = None

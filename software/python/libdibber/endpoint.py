@@ -26,6 +26,7 @@ from libdibber.binding import (
 from libdibber.mailbox import Mailbox
 from libdibber.memory import Handle, Indexed, PagedRegion, Region
 from libdibber.walk import Walk
+from libdibber.window import How, Window
 
 STEP_NS = 1_000_000  # of simulated time: dib_wait() cuts a wait into such steps
 
@@ -525,6 +526,18 @@ class Endpoint(Handle):
     def mailbox(self, **sizes: SupportsIndex) -> Mailbox:
         """Open a Mailbox. From now on it owns the endpoint's commands, completions and events."""
         return Mailbox(self, **sizes)
+
+    def window(
+        self,
+        key: SupportsIndex,
+        length: SupportsIndex,
+        offset: SupportsIndex = 0,
+        *,
+        node: SupportsIndex,
+        **how: Unpack[How],
+    ) -> Window:
+        """Map `length` bytes of another node's region, from `offset` on: dib_window_map()."""
+        return Window(self, key, length, offset, node, **how)
 
     def event_fd(self) -> int:
         """dib_event_fd(): a descriptor that becomes readable at an interrupt of this endpoint."""

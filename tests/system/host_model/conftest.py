@@ -19,7 +19,7 @@ PROFILES = ROOT / "hw" / "sim" / "profiles"
 
 @pytest.fixture(scope="session")
 def programs():
-    """Directory of dibber-sim-test, host-model-bench and cable-bench."""
+    """Directory of dibber-sim-test and of the benches of single parts."""
     subprocess.run(
         [sys.executable, ROOT / "hw" / "sim" / "build.py", "--test"], check=True, timeout=3600
     )

@@ -17,12 +17,12 @@ START_SECONDS = 120
 
 
 @contextlib.contextmanager
-def simulator(directory, seed, cards):
+def simulator(directory, seed, cards, program=ROOT / "build/sim/dibber-sim-128"):
     """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to
     the end.
     """
     command = [
-        ROOT / "build/sim/dibber-sim-128",
+        program,
         "--profile",
         ROOT / "hw/sim/profiles/gen2x4.toml",
         "--cards",

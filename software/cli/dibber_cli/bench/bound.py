@@ -279,6 +279,82 @@ def bound_of_writes(profile: Profile, target: Side) -> Bound:
     )
 
 
+# Remote window ------------------------------------------------------------------------------------
+
+STORE = 8  # bytes of a processor's store, and of a TLP of a line that is not full
+LINE = 64  # bytes of a write-combining buffer, and of the card's stream buffer
+WIDE_HEADER = 16  # bytes: BAR 2 lies above 4 GiB
+
+
+@dataclass(frozen=True)
+class StoreBound:
+    """Payload bytes per second of each term, as Bound."""
+
+    link: float
+    pcie_down: float
+    cpu: float
+
+    @property
+    def value(self) -> float:
+        return min(self.link, self.pcie_down, self.cpu)
+
+    @property
+    def name(self) -> str:
+        return min(("link", "pcie_down", "cpu"), key=lambda n: getattr(self, n))
+
+
+def stores(profile: Profile, length: int, stride: int = 0) -> StoreBound:
+    """The bound of `length` bytes that a processor stores through a remote window, 8 at a time with
+    `stride` bytes from one to the next; 0: contiguous.
+
+    A whole line is a packet, and so is each run of bytes of another line. Lines leave the
+    processor's write-combining buffers one at a time.
+    """
+    if stride == 0:
+        lines = -(-length // LINE)
+        return StoreBound(
+            link=_rate(length, length + lines * MESSAGE_OVERHEAD, profile.link_bytes),
+            pcie_down=_rate(
+                length, length + lines * (WIDE_HEADER + profile.framing), profile.pcie_bytes
+            ),
+            cpu=_rate(length, lines * profile.combining_line_ns, 1e9),
+        )
+    count = length // STORE
+    lines = -(-count * min(stride, LINE) // LINE)
+    return StoreBound(
+        link=_rate(length, count * (STORE + MESSAGE_OVERHEAD), profile.link_bytes),
+        pcie_down=_rate(
+            length, count * (STORE + WIDE_HEADER + profile.framing), profile.pcie_bytes
+        ),
+        cpu=_rate(length, lines * profile.combining_line_ns, 1e9),
+    )
+
+
+def answer_seconds(profile: Profile, reads: bool) -> float:
+    """Seconds from a processor's 8-byte store to the answer of the barrier behind it, or (`reads`)
+    from its load to the value, without any card.
+
+    Both cross the cable twice, with a packet of overhead alone for what has no payload, and reach
+    the card and come back by PCIe once. A load also reads the other host's memory.
+    """
+    there, back = (MESSAGE_OVERHEAD, STORE + MESSAGE_OVERHEAD)
+    if not reads:
+        there, back = back, there
+    tlp = WIDE_HEADER + profile.framing
+    pcie = (tlp if reads else tlp + STORE) + COMPLETION_HEADER + STORE + profile.framing
+    return (
+        pcie / profile.pcie_bytes
+        + (there + back) / profile.link_bytes
+        + 1e-9
+        * (
+            profile.posted_down_ns
+            + 2 * profile.cable_ns
+            + profile.posted_up_ns
+            + (profile.read_latency_ns if reads else 0)
+        )
+    )
+
+
 # Messages -----------------------------------------------------------------------------------------
 
 

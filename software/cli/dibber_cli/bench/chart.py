@@ -34,6 +34,7 @@ TERMS = {
     "engine": "engine",
     "wire": "wire",
     "cut": "cut",
+    "cpu": "CPU",
 }
 BEYOND = 2  # a series above so many times the highest bound is named, not drawn
 ALIKE = 0.02  # of the chart's height: closer lines cover each other
@@ -47,6 +48,11 @@ def _in_words(points):
 def _bound_in_words(name, points, first):
     terms = dict.fromkeys(TERMS[p["bound_by"]] for p in points if p.get("bound_by"))
     return f"bound{'' if first else f' of {name}'}{': ' if terms else ''}{', '.join(terms)}"
+
+
+def _label(panel, name):
+    """The name of a series in the legend, with its meaning in a line of its own."""
+    return f"{name}\n{panel.meanings[name]}" if name in panel.meanings else name
 
 
 def _layers(lines, ceiling):
@@ -96,7 +102,7 @@ def _series(axes, report, panel, places, ceiling):
             markersize=4 + 2 * covered,
             linewidth=1.5 + 2.5 * covered,
             linestyle="none" if isinstance(places[0], str) else "-",
-            label=name,
+            label=_label(panel, name),
         )
         missing = [places.index(p["x"]) for p in points if p["value"] is None]
         if missing:

@@ -15,7 +15,7 @@ from pathlib import Path
 from dibber.interface.description import C
 
 from dibber_cli import numbers, output, profile
-from dibber_cli.bench import NETWORK_TESTS, OWN_CARDS, TESTS, compare, hosts, results
+from dibber_cli.bench import LEFT_OUT, OWN_CARDS, TESTS, compare, hosts, results
 from dibber_cli.errors import CommandError, UsageError
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def add_to(sub, group, command, add_profile):
         "Measure, with the bound beside each value; report and compare results.",
         "TEST",
     )
-    for name, text in {**TESTS, **NETWORK_TESTS}.items():
+    for name, text in {**TESTS, **LEFT_OUT}.items():
         p = command(
             bench,
             name,

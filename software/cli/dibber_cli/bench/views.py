@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Panel:
     series       : names, in order
     history      : mark Myrinet's value of 1998 at the first x
     logarithmic  : scale of the values
+    meanings     : what the legend says beside the name of a series
     """
 
     title: str
@@ -34,6 +35,7 @@ class Panel:
     label: str
     history: bool = False
     logarithmic: bool = False
+    meanings: dict = field(default_factory=dict)
 
 
 def of_series(report, name):
