@@ -11,7 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.common.one_hot import value_of
+from dibber.common.one_hot import lowest_one, value_of
 from dibber.fabric.ring.words import (ACCEPTED, ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, LOST, ORDER,
     STATUS_BITS)
 from dibber.layouts import word_layout
@@ -83,9 +83,12 @@ class RingSend(LiteXModule):
     last    : Signal(), out   `data` is the packet's last word
     event   : Record(valid, status, slot, source), in   an echo of `slot`, or a grant of `source`
     retry   : Signal(), in    pulse, once in RETRY_CYCLES
+    flush   : Signal(), in    while the node is not UP: packets that are filled or waiting are lost
+    begun   : Signal(), out   words of a packet were taken, and its last one was not
     waits   : Signal(), out   a packet is waiting
     refused : Signal(), out   pulse: BUSY or ORDER
     lost    : Signal(), out   pulse: a packet's end is not known
+    flushed : Signal(), out   pulse: a packet was lost by `flush`
     dropped : Signal(), out   pulse: a packet had no route or no target on this ring
 
     Cycles: 2 from a packet's last word to `offer`.
@@ -109,9 +112,12 @@ class RingSend(LiteXModule):
         self.event   = event = Record(
             [("valid", 1), ("status", STATUS_BITS), ("slot", SLOT_BITS), ("source", ADDRESS_BITS)])
         self.retry   = Signal()
+        self.flush   = Signal()
+        self.begun   = begun = Signal()
         self.waits   = Signal()
         self.refused = Signal()
         self.lost    = Signal()
+        self.flushed = Signal()
         self.dropped = Signal()
 
         # # #
@@ -130,7 +136,6 @@ class RingSend(LiteXModule):
         level    = Signal(bits + 1)
         count    = Signal(bits + 1)  # words of the packet
         newest   = Signal(SLOT_BITS)
-        begun    = Signal()   # words of a packet were taken
         skipping = Signal()   # the rest of a packet is taken and dropped
         routed   = Signal()   # the sink's word is a prefix word
         wrong    = Signal()   # the packet has no way on this ring
@@ -205,6 +210,8 @@ class RingSend(LiteXModule):
             return reduce(or_, [
                 earlier(m, n) & condition(slots[m]) for m in range(SLOTS) if m != n])
         refusal = Signal()
+        kept    = Signal(SLOTS)
+        flushes = Signal(SLOTS)  # one-hot
         self.comb += [
             refusal.eq(
                 (event.status == BUSY_A) | (event.status == BUSY_B) | (event.status == ORDER)),
@@ -215,6 +222,9 @@ class RingSend(LiteXModule):
             self.waits.eq(reduce(or_, [slot.waiting for slot in slots])),
             self.refused.eq(event.valid & refusal),
             self.lost.eq(event.valid & (event.status == LOST)),
+            flushes.eq(Mux(self.flush & ~self.up, lowest_one(kept), 0)),
+            kept.eq(Cat(*[slot.filled | slot.waiting for slot in slots])),
+            self.flushed.eq(flushes != 0),
         ]
         self.sync += If(releases,
             oldest.eq(oldest + 1),
@@ -266,6 +276,10 @@ class RingSend(LiteXModule):
                     slot.filled.eq(1)
                 ).Elif(self.retry & slot.waiting,
                     slot.aged.eq(1)
+                ),
+                If(flushes[n],
+                    slot.filled.eq(0),
+                    slot.waiting.eq(0)
                 ),
             ]
 
