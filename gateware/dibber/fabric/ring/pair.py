@@ -116,8 +116,15 @@ class RingPairPort(LiteXModule):
         ]
 
         # Packets ----------------------------------------------------------------------------------
+        # If the cards get other numbers, what waits for a card has lost its way.
+        kept_address = Signal(4)
+        kept_size    = Signal(5)
+        changed      = Signal()
+        self.sync += If(up, kept_address.eq(self.address), kept_size.eq(self.size))
         self.comb += [
             up.eq(ups != 0),
+            changed.eq(~up & reduce(or_, [view.agrees &
+                ((view.address != kept_address) | (view.size != kept_size)) for view in views])),
             way.ups.eq(ups),
             way.folded.eq(self.folded),
             way.address.eq(self.address),
@@ -146,7 +153,7 @@ class RingPairPort(LiteXModule):
                     *[getattr(slots, f"turn{slot}").eq(buffer.slots[slot].turn)
                         for slot in range(len(buffer.slots))],
                     way.gone[ring][n].eq(rest.gone[n]),
-                    buffer.flush.eq(rest.flush),
+                    buffer.flush.eq(rest.flush | changed),
                 ]
         for n, merge in enumerate(merges):
             for ring, node in enumerate(nodes):
@@ -206,7 +213,7 @@ class RingPairPort(LiteXModule):
         self.events = {
             name: both([node.events[name] for node in nodes])
             for name in nodes[0].events if name != "STALLED"}
-        flushed = Pulses(*[buffer.flushed for node in nodes for buffer in node.buffers], bits=5)
+        flushed = Pulses(*[buffer.flushed for node in nodes for buffer in node.buffers], bits=6)
         self.submodules += flushed
         self.events |= {
             "STALLED": reduce(or_, [node.events["STALLED"] for node in nodes]),

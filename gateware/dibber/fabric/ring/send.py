@@ -11,7 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.common.one_hot import lowest_one, value_of
+from dibber.common.one_hot import value_of
 from dibber.fabric.ring.words import (ACCEPTED, ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, LOST, ORDER,
     STATUS_BITS)
 from dibber.layouts import word_layout
@@ -88,7 +88,7 @@ class RingSend(LiteXModule):
     waits   : Signal(), out   a packet is waiting
     refused : Signal(), out   pulse: BUSY or ORDER
     lost    : Signal(), out   pulse: a packet's end is not known
-    flushed : Signal(), out   pulse: a packet was lost by `flush`
+    flushed : Signal(3), out  packets that `flush` drops in this cycle
     dropped : Signal(), out   pulse: a packet had no route or no target on this ring
 
     Cycles: 2 from a packet's last word to `offer`.
@@ -117,7 +117,7 @@ class RingSend(LiteXModule):
         self.waits   = Signal()
         self.refused = Signal()
         self.lost    = Signal()
-        self.flushed = Signal()
+        self.flushed = Signal(max=SLOTS + 1)
         self.dropped = Signal()
 
         # # #
@@ -210,8 +210,7 @@ class RingSend(LiteXModule):
             return reduce(or_, [
                 earlier(m, n) & condition(slots[m]) for m in range(SLOTS) if m != n])
         refusal = Signal()
-        kept    = Signal(SLOTS)
-        flushes = Signal(SLOTS)  # one-hot
+        flushes = Signal()
         self.comb += [
             refusal.eq(
                 (event.status == BUSY_A) | (event.status == BUSY_B) | (event.status == ORDER)),
@@ -222,9 +221,10 @@ class RingSend(LiteXModule):
             self.waits.eq(reduce(or_, [slot.waiting for slot in slots])),
             self.refused.eq(event.valid & refusal),
             self.lost.eq(event.valid & (event.status == LOST)),
-            flushes.eq(Mux(self.flush & ~self.up, lowest_one(kept), 0)),
-            kept.eq(Cat(*[slot.filled | slot.waiting for slot in slots])),
-            self.flushed.eq(flushes != 0),
+            flushes.eq(self.flush & ~self.up),
+            self.flushed.eq(sum([
+                flushes & (slot.filled | slot.waiting) for slot in slots[1:]],
+                flushes & (slots[0].filled | slots[0].waiting))),
         ]
         self.sync += If(releases,
             oldest.eq(oldest + 1),
@@ -277,7 +277,7 @@ class RingSend(LiteXModule):
                 ).Elif(self.retry & slot.waiting,
                     slot.aged.eq(1)
                 ),
-                If(flushes[n],
+                If(flushes,
                     slot.filled.eq(0),
                     slot.waiting.eq(0)
                 ),
