@@ -9,16 +9,23 @@ from migen import *
 from dibber.fabric.ring.pair import RingPairPort
 from gateware.link.pair import Pair
 from gateware.models.cable import cable
+from gateware.models.compiled import run_simulation, shared
 
-# Buffers so small that a stalled channel fills them.
+# Buffers so small that a stalled channel fills them. Two channels, because four nodes are slow.
 SMALL = dict(
-    packet_words=(160,) * 4,
-    send_words=(256,) * 4,
-    receive_words=(512,) * 4,
+    packet_words=(160,) * 2,
+    send_words=(256,) * 2,
+    receive_words=(512,) * 2,
     bypass_words=256,
     fold_cycles=256,
     hold_cycles=128,
 )
+
+
+class TwoCards(Module):
+    def __init__(self):
+        self.submodules.a = TwoLaneCard(**SMALL)
+        self.submodules.b = TwoLaneCard(**SMALL)
 
 
 class TwoLaneCard(RingPairPort):
@@ -42,9 +49,10 @@ class Cards(Pair):
     Example: {(0, "b"), (1, "a")} is the cable between NEXT of a and PREVIOUS of b.
     """
 
-    def __init__(self, random, fault=None, delay=4, **options):
+    def __init__(self, random, fault=None, delay=4):
+        self.design = shared(TwoCards)
         super().__init__(
-            random, delay=delay, fault=fault, ports=partial(TwoLaneCard, **{**SMALL, **options})
+            random, delay=delay, fault=fault, ports=iter([self.design.a, self.design.b]).__next__
         )
         self.cut = set()
         a, b = self.a, self.b
@@ -78,3 +86,6 @@ class Cards(Pair):
                     for ring in (0, 1):
                         yield port.cut[1 - ring].eq(int((ring, name) in shown))
             yield
+
+    def run(self, *more):
+        run_simulation(self.design, [*self.processes, *more])

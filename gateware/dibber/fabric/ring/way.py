@@ -62,17 +62,17 @@ class RingRest(LiteXModule):
 
         bits   = log2_int(word_cycles)
         cycles = Signal(bits + 5)
-        nodes  = Signal(5)  # of the ring when it was UP
+        limit  = Signal(5)  # one more than the nodes of the ring when it was UP
         over   = Signal(reset=1)
         self.comb += self.flush.eq(over & ~self.up & self.other_up)
         self.sync += [
             If(self.up,
-                nodes.eq(self.size),
+                limit.eq(self.size + 1),
                 cycles.eq(0),
                 over.eq(0)
             ).Elif(~over,
                 cycles.eq(cycles + 1),
-                over.eq(cycles[bits:] == nodes + 1)
+                over.eq(cycles[bits:] == limit)
             ),
         ]
         for n, gone in enumerate(self.gone):
