@@ -87,7 +87,7 @@ BLOCKS = {
     "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "ethernet": lambda platform, dw: EthernetPort(),
     "ring": lambda platform, dw: RingPort(),
-    "ring-pair": lambda platform, dw: RingPairPort(),
+    "ring_pair": lambda platform, dw: RingPairPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
     "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions": lambda platform, dw: RegionTable(C.REGIONS, ports=4),

@@ -99,7 +99,9 @@ def test_each_packet_takes_the_ring_that_the_model_says(seed, size, last):
                     yield sink.data.eq(turn | data << 4 if first else data)
                 for r in range(RINGS):
                     record, send = dut.slots[r][n], sends[r][n]
-                    yield record.open.eq(sum((t is not None) << s for s, t in enumerate(send.turns)))
+                    yield record.open.eq(
+                        sum((t is not None) << s for s, t in enumerate(send.turns))
+                    )
                     for s, turn in enumerate(send.turns):
                         if turn is not None:
                             yield getattr(record, f"turn{s}").eq(turn)
@@ -310,9 +312,7 @@ def test_ring_1_is_not_up_if_its_cables_are_mixed_up(seed):
                 other = random.randrange(size)
             marked = random.random() < 0.5
             for election, place, nodes in zip(dut.elections, (one, other), (cards, size)):
-                yield from drive(
-                    election, address=place, size=nodes, known=1, marked=int(marked)
-                )
+                yield from drive(election, address=place, size=nodes, known=1, marked=int(marked))
             for up in dut.ups:
                 yield up.eq(1)
             for _ in range(3):
