@@ -48,8 +48,9 @@ class Journey(Harness):
         waits, flow_before = self.before(sink.valid & ~sink.ready), self.before(flow)
         self.assume("stands", implies(waits, offer & (flow == flow_before)))
 
-        for ring in range(2):
-            self._ring(ring, ups[ring])
+        accepted, came = Signal(NUMBER + 1), Signal(NUMBER + 1)
+        rings = [self._ring(ring, ups[ring]) for ring in range(2)]
+        self.sync += accepted.eq(accepted + rings[0][0] + rings[1][0])
 
         out = merge.source
         self.comb += out.ready.eq(self.free("ready"))
@@ -61,13 +62,15 @@ class Journey(Harness):
             comes.eq(out.valid & out.ready & out.data[4 + NUMBER]),
             number.eq(out.data[4:4 + NUMBER]),
         ]
-        self.sync += If(comes, last.eq(number), some.eq(1))
+        self.sync += If(comes, last.eq(number), some.eq(1), came.eq(came + 1))
         self.prove("order", implies(comes & some, number > last))
         self.prove("sent", implies(comes, number < sent))
+        self.prove("all", (accepted - came)[:NUMBER + 1] == rings[0][1] + rings[1][1])
         one, other = way.sources[0][0], way.sources[1][0]
         self.prove("one_ring", ~(one.valid & other.valid))
 
     def _ring(self, ring, up):
+        """(a packet of the watched flow is accepted, one is in the receive FIFO)."""
         way, merge = self.way, self.merge
         source, slots, gone = way.sources[ring][0], way.slots[ring][0], way.gone[ring][0]
         word    = Signal(4 + NUMBER + 1)  # the packet on its way
@@ -112,6 +115,8 @@ class Journey(Harness):
                 begun.eq(0)
             ),
         ]
+        watched = lambda word: word[4 + NUMBER]
+        return accepts & watched(word), full & watched(stock)
 
 PROPERTIES = [
     Property("ring-pair-order", "fabric/ring/way, merge",
