@@ -37,6 +37,7 @@ from dibber.deposit.send_engine import SendEngine
 from dibber.deposit.walker import Walker
 from dibber.endpoint.slots import Slots
 from dibber.endpoint.turns import CommandTurns
+from dibber.fabric.ring.pair import RingPairPort
 from dibber.fabric.ring.port import RingPort
 from dibber.fastpath.contexts import Contexts
 from dibber.fastpath.fast_commands import FastCommands
@@ -86,6 +87,7 @@ BLOCKS = {
     "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "ethernet": lambda platform, dw: EthernetPort(),
     "ring": lambda platform, dw: RingPort(),
+    "ring_pair": lambda platform, dw: RingPairPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
     "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions": lambda platform, dw: RegionTable(C.REGIONS, ports=4),

@@ -26,6 +26,7 @@ FILES = (
     "ethernet",
     "dma_writes",
     "ring",
+    "ring_pair",
     "window",
     "teller",
 )

@@ -1,6 +1,7 @@
-"""A ring of bare nodes in Verilator: build it, run it, and read its result.
+"""A ring of bare nodes in Verilator, or a pair of rings: build it, run it, and read its result.
 
 python tests/gateware/fabric/ring_bench.py nodes=8 pattern=uniform
+python tests/gateware/fabric/ring_bench.py pair nodes=8 cut=cable
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -12,7 +13,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = HERE.parents[2] / "build" / "tests" / "ring"
+BUILD = HERE.parents[2] / "build" / "tests"
 
 # nodes    2 to 16
 # delay    words on each cable: 17 are both transceivers and 0 m at 125 MHz
@@ -45,6 +46,13 @@ DEFAULTS = dict(
     seed=1,
 )
 
+# A pair has three parts of `cycles` each: before the cut, while it lasts, and after it.
+# cut      none; ring (a lane of ring 0), cable (both lanes of a cable) or card (all its lanes)
+# settle   cycles after a cut and after its end that are not measured
+# cuts     chance in each cycle of a cut of any of these kinds, for at most 20,000 cycles
+# seed, words and all others as above; EXPRESS and spare take up to 128 words too
+PAIR_DEFAULTS = {**DEFAULTS, "cut": "none", "settle": 20000, "cycles": 30000}
+
 
 def _run(*command, **options):
     result = subprocess.run([str(c) for c in command], text=True, capture_output=True, **options)
@@ -57,63 +65,71 @@ def _text(path):
     return [line for line in lines if not line.startswith("//")]
 
 
-def _build():
-    old, program = _text(BUILD / "ring_node.v"), BUILD / "obj" / "Vring_node"
-    _run(sys.executable, "-P", HERE / "ring_node.py", BUILD)
-    bench = HERE / "ring_bench.cc"
-    if (
-        program.exists()
-        and old == _text(BUILD / "ring_node.v")
-        and bench.stat().st_mtime < program.stat().st_mtime
-    ):
+def _build(folder, name):
+    top = f"{name}_node"
+    old, program = _text(folder / f"{top}.v"), folder / "obj" / f"V{top}"
+    _run(sys.executable, "-P", HERE / "ring_node.py", folder, name)
+    bench = HERE / f"{name}_bench.cc"
+    changed = max(path.stat().st_mtime for path in (bench, HERE / "ring_traffic.h"))
+    if program.exists() and old == _text(folder / f"{top}.v") and changed < program.stat().st_mtime:
         return program
     program.unlink(missing_ok=True)
     _run(
         *["verilator-cli", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast"],
         *["--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-COMBDLY"],
-        *["--top-module", "ring_node", "--Mdir", BUILD / "obj", "-f", BUILD / "ring_node.f"],
-        cwd=BUILD,
+        *["--top-module", top, "--Mdir", folder / "obj", "-f", folder / f"{top}.f"],
+        cwd=folder,
     )
     root = subprocess.check_output(
         ["verilator-cli", "--getenv", "VERILATOR_ROOT"], text=True
     ).strip()
     sources = [
-        *sorted((BUILD / "obj").glob("*.cpp")),
+        *sorted((folder / "obj").glob("*.cpp")),
         bench,
         *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]],
     ]
-    includes = ["-I", BUILD / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
+    includes = ["-I", folder / "obj", "-I", f"{root}/include", "-I", f"{root}/include/vltstd"]
     objects = []
     for n, source in enumerate(sources):
-        objects.append(BUILD / "obj" / f"{n}.o")
+        objects.append(folder / "obj" / f"{n}.o")
         _run("g++", "-std=gnu++20", "-O2", "-w", *includes, "-c", "-o", objects[-1], source)
     _run("g++", "-o", program, *objects, "-pthread", "-latomic")
     return program
 
 
-def build():
-    """The bench program. It is built again only if something changed."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    with open(BUILD / "lock", "w") as lock:
+def build(name="ring"):
+    """The bench program of `ring` or `ring_pair`. It is built again only if something changed."""
+    folder = BUILD / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _build()
+        return _build(folder, name)
 
 
-def run(program=None, **options):
+def run(program=None, defaults=DEFAULTS, **options):
     """dict of one run, or RuntimeError if it could not run. `failed` says whether a packet came
     twice, in the wrong order or changed, or is missing without a report.
 
     Throughputs are in words of packets a cycle, without ring words; latencies in cycles, from the
     last word into a sink to the last word out of a source; `send_to_echo` from START to the slot.
     """
-    unknown = options.keys() - DEFAULTS.keys()
+    unknown = options.keys() - defaults.keys()
     if unknown:
         raise ValueError(f"unknown options: {', '.join(sorted(unknown))}")
-    words = [f"{name}={value}" for name, value in {**DEFAULTS, **options}.items()]
+    words = [f"{name}={value}" for name, value in {**defaults, **options}.items()]
     result = subprocess.run([program or build(), *words], capture_output=True, text=True)
     if result.returncode not in (0, 1):
         raise RuntimeError(result.stderr)
     return json.loads(result.stdout)
+
+
+def run_pair(program=None, **options):
+    """As `run`, of a pair; `throughput`, `mean_latency`, `used0`, `used1` (shares of the links of
+    ring 0 and 1) and `jain` are lists by part. `resumed` has, of each flow, the cycles from the cut
+    to the first word of a packet that began after the cut. `balanced_after` has the cycles from the
+    end of the cut until no ring is cut or folded.
+    """
+    return run(program or build("ring_pair"), PAIR_DEFAULTS, **options)
 
 
 def faulty(random):
@@ -136,5 +152,28 @@ def faulty(random):
     )
 
 
+def faulty_pair(random):
+    """Options of a pair's run with stalls, errors and cuts."""
+    words = random.choice((16, 64, 120, 300))
+    return dict(
+        seed=random.randrange(1 << 30),
+        nodes=random.choice((2, 2, 3, 4, 5, 8)),
+        delay=random.randrange(1, 60),
+        words=words,
+        least_words=random.choice((3, words)),
+        channels=4 if words > 120 else 12 if words > 64 else random.randrange(1, 16),
+        pattern=random.choice(("uniform", "next", "half", "hot")),
+        load=random.choice((0.01, 0.1, 1)),
+        take=random.choice((1, 1, 0.5, 0.1)),
+        stall=random.choice((0, 0, 0.0001, 0.01)),
+        errors=random.choice((0, 0, 1e-5, 1e-4)),
+        cuts=random.choice((0, 1e-5, 1e-4, 1e-3)),
+        cycles=60000,
+    )
+
+
 if __name__ == "__main__":
-    print(json.dumps(run(**dict(word.split("=", 1) for word in sys.argv[1:])), indent=1))
+    arguments = sys.argv[1:]
+    runs = run_pair if arguments[:1] == ["pair"] else run
+    given = dict(word.split("=", 1) for word in arguments[runs is run_pair :])
+    print(json.dumps(runs(**given), indent=1))

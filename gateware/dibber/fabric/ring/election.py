@@ -27,6 +27,9 @@ FORGET_CYCLES = 65536
 # the scrubber leaves UP, so a NUMBER from before does not close the ring.
 COUNT_BITS = 5
 
+# Of SIZE: the scrubber's mark, behind the number of nodes.
+MARK_BIT = 5
+
 class RingElection(LiteXModule):
     """The lowest nonce that goes all the way round makes its node the scrubber (Chang and Roberts,
     CACM 22(5), 1979). Its NUMBER counts the nodes.
@@ -46,6 +49,9 @@ class RingElection(LiteXModule):
     known    : Signal(), out     address and size are known, and other nodes are there
     closed   : Signal(), out     this is the scrubber, and its NUMBER came back
     loopback : Signal(), out     the next node is this one
+    mark     : Signal(), in      of the scrubber: SIZE has MARK_BIT. docs/design/ring-pair.md
+    marked   : Signal(), out     SIZE had it; of the scrubber: `mark`
+    heard    : Record(valid, nonce), out   a nonce came
     peer     : Signal(16), out   the last nonce of another node
     peer_known : Signal(), out   there was one since the state was DOWN
     """
@@ -63,6 +69,9 @@ class RingElection(LiteXModule):
         self.known      = Signal()
         self.closed     = Signal()
         self.loopback   = Signal()
+        self.mark       = Signal()
+        self.marked     = Signal()
+        self.heard      = heard  = Record([("valid", 1), ("nonce", 16)])
         self.peer       = Signal(16)
         self.peer_known = Signal()
 
@@ -74,6 +83,8 @@ class RingElection(LiteXModule):
         is_nonce, is_number, is_size = Signal(), Signal(), Signal()
         numbered  = Signal()
         epoch     = Signal(8 - COUNT_BITS)
+        last      = Signal(8 - COUNT_BITS)  # epoch of the last NUMBER
+        told      = Signal()                # the last SIZE had the mark
         count     = value[:COUNT_BITS]
         next_copy = Signal(8)
         self.comb += [
@@ -96,6 +107,9 @@ class RingElection(LiteXModule):
         ]
         fresh = Signal(max=FORGET_CYCLES)  # cycles since a NUMBER came
         self.comb += [
+            heard.valid.eq(is_nonce),
+            heard.nonce.eq(nonce),
+            self.marked.eq(Mux(self.scrubber, self.mark, told)),
             self.known.eq(numbered & (self.size > 1) & (self.closed | ~self.scrubber)),
         ]
         self.sync += [
@@ -129,16 +143,23 @@ class RingElection(LiteXModule):
                     ),
                 ).Elif(count < NODES,
                     numbered.eq(1),
-                    self.address.eq(count)
+                    self.address.eq(count),
+                    last.eq(value[COUNT_BITS:]),
+                    # A SIZE from before is not that of this ring.
+                    If(last != value[COUNT_BITS:], self.size.eq(0))
                 ),
             ),
-            If(is_size & ~self.scrubber, self.size.eq(value)),
+            If(is_size & ~self.scrubber,
+                self.size.eq(value[:COUNT_BITS]),
+                told.eq(value[MARK_BIT])
+            ),
             # A new NUMBER must come before this node is UP again. Otherwise a WHOLE without a
             # scrubber could go round for ever.
             If(self.lost,
                 numbered.eq(0),
                 self.closed.eq(0),
-                epoch.eq(epoch + 1)
+                epoch.eq(epoch + 1),
+                If(~self.scrubber, self.size.eq(0))
             ),
             If(~self.aligned | (fresh == FORGET_CYCLES - 1),
                 fresh.eq(0),
@@ -168,7 +189,7 @@ class RingElection(LiteXModule):
                     single.data.eq(ping_word(Cat(Constant(1, COUNT_BITS), epoch)))],
                 2: [
                     single.valid.eq(self.scrubber & self.closed),
-                    single.data.eq(pong_word(Cat(self.size, Constant(0, 3))))],
+                    single.data.eq(pong_word(Cat(self.size, self.mark, Constant(0, 2))))],
                 3: [],
             }),
         ]

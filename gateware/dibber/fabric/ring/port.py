@@ -54,6 +54,8 @@ class RingSender(LiteXModule):
     address : Signal(ADDRESS_BITS), in
     free    : Signal(), in           another packet may be SENT
     number  : Signal(NUMBER_BITS), in
+    card    : Signal(ADDRESS_BITS), out   the target, as the buffers know it
+    place   : Signal(ADDRESS_BITS), in    in the same cycle: its address on this ring
     begin   : Signal(), out          a packet leaves
     channel : Signal(2), out         with `begin`
     slot    : Signal(SLOT_BITS), out with `begin`
@@ -67,6 +69,8 @@ class RingSender(LiteXModule):
         self.address = Signal(ADDRESS_BITS)
         self.free    = Signal()
         self.number  = Signal(NUMBER_BITS)
+        self.card    = Signal(ADDRESS_BITS)
+        self.place   = Signal(ADDRESS_BITS)
         self.begin   = Signal()
         self.channel = Signal(2)
         self.slot    = Signal(SLOT_BITS)
@@ -85,12 +89,11 @@ class RingSender(LiteXModule):
         bad    = Signal()
         prefix_word = Signal(32)
         of     = lambda mask, name: value_of(mask, [getattr(buffer, name) for buffer in buffers])
-        target = Signal(ADDRESS_BITS)
         head   = Signal()
         statements, word = ring_word(
-            target, self.address, self.number, Cat(Constant(0, 2), head))
+            self.place, self.address, self.number, Cat(Constant(0, 2), head))
         self.comb += [
-            target.eq(of(choice, "target")),
+            self.card.eq(of(choice, "target")),
             head.eq(of(choice, "head")),
             offers.eq(Cat(*[buffer.offer for buffer in buffers])),
             first.eq(offers),
@@ -207,10 +210,12 @@ class RingPort(LiteXModule):
     send_words    : depths of the send buffers, by channel, powers of two
     receive_words : depths of the receive FIFOs, by channel
     bypass_words  : depth of the bypass FIFO; more than the largest packet and 4
+    view          : RingView: how the layer above numbers the cards; by default as the ring does
 
     Attributes
     ----------
     As LinkPort, and:
+    buffers       : list of RingSend, by channel
     address, size : Signal, out   of this node; nodes of the ring, 0 if unknown
     scrubber      : Signal(), out
     events        : dict of pulses that have no counter: SENT, ACCEPTED, REFUSED, LOST, DROPPED,
@@ -221,7 +226,7 @@ class RingPort(LiteXModule):
     Cycles: docs/design/ring.md.
     """
     def __init__(self, packet_words=PACKET_WORDS, send_words=SEND_WORDS,
-        receive_words=RECEIVE_WORDS, bypass_words=BYPASS_WORDS):
+        receive_words=RECEIVE_WORDS, bypass_words=BYPASS_WORDS, view=None):
         channels = len(packet_words)
         assert bypass_words > max(packet_words) + 4
         self.signal     = Signal()
@@ -240,6 +245,7 @@ class RingPort(LiteXModule):
         self.numbers   = numbers   = RingNumbers()
         buffers = [RingSend(words, depth) for words, depth in zip(packet_words, send_words)]
         self.submodules += buffers
+        self.buffers   = buffers
         self.sender    = sender    = RingSender(buffers)
         fifos   = [BypassedFIFO([("data", 32), ("bad", 1)], depth) for depth in receive_words]
         self.submodules += fifos
@@ -270,7 +276,7 @@ class RingPort(LiteXModule):
             training.heard.eq(decoder.is_flow),
             training.flow.eq(decoder.data[8:16]),
             training.told.eq(output.told),
-            training.known.eq(election.known),
+            training.known.eq(election.known & (view.agrees if view else 1)),
             training.retrain.eq(self.retrain | output.overflow & up),
             decoder.hunt.eq(training.hunt | training.test),
             diagnosis.state.eq(training.state),
@@ -352,16 +358,29 @@ class RingPort(LiteXModule):
             sender.free.eq(numbers.free),
             sender.number.eq(numbers.number),
         ]
+        granter = Signal(ADDRESS_BITS)  # the node whose grant came, as the buffers know it
+        if view:
+            self.comb += [
+                view.card.eq(sender.card),
+                sender.place.eq(view.place),
+                view.source.eq(event.source),
+                granter.eq(view.sender),
+            ]
+        else:
+            self.comb += [
+                sender.place.eq(sender.card),
+                granter.eq(event.source),
+            ]
         for n, buffer in enumerate(buffers):
             self.comb += [
                 buffer.up.eq(up),
-                buffer.address.eq(election.address),
-                buffer.size.eq(election.size),
+                buffer.address.eq(view.address if view else election.address),
+                buffer.size.eq(view.size if view else election.size),
                 buffer.retry.eq(retry == 0),
                 buffer.event.valid.eq(event.valid & (event.channel == n)),
                 buffer.event.status.eq(event.status),
                 buffer.event.slot.eq(event.slot),
-                buffer.event.source.eq(event.source),
+                buffer.event.source.eq(granter),
                 self.stopped[n].eq(buffer.waits),
             ]
 

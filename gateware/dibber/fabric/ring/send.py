@@ -83,9 +83,12 @@ class RingSend(LiteXModule):
     last    : Signal(), out   `data` is the packet's last word
     event   : Record(valid, status, slot, source), in   an echo of `slot`, or a grant of `source`
     retry   : Signal(), in    pulse, once in RETRY_CYCLES
+    flush   : Signal(), in    while the node is not UP: packets that are filled or waiting are lost
+    begun   : Signal(), out   words of a packet were taken, and its last one was not
     waits   : Signal(), out   a packet is waiting
     refused : Signal(), out   pulse: BUSY or ORDER
     lost    : Signal(), out   pulse: a packet's end is not known
+    flushed : Signal(3), out  packets that `flush` drops in this cycle
     dropped : Signal(), out   pulse: a packet had no route or no target on this ring
 
     Cycles: 2 from a packet's last word to `offer`.
@@ -109,9 +112,12 @@ class RingSend(LiteXModule):
         self.event   = event = Record(
             [("valid", 1), ("status", STATUS_BITS), ("slot", SLOT_BITS), ("source", ADDRESS_BITS)])
         self.retry   = Signal()
+        self.flush   = Signal()
+        self.begun   = begun = Signal()
         self.waits   = Signal()
         self.refused = Signal()
         self.lost    = Signal()
+        self.flushed = Signal(max=SLOTS + 1)
         self.dropped = Signal()
 
         # # #
@@ -130,7 +136,6 @@ class RingSend(LiteXModule):
         level    = Signal(bits + 1)
         count    = Signal(bits + 1)  # words of the packet
         newest   = Signal(SLOT_BITS)
-        begun    = Signal()   # words of a packet were taken
         skipping = Signal()   # the rest of a packet is taken and dropped
         routed   = Signal()   # the sink's word is a prefix word
         wrong    = Signal()   # the packet has no way on this ring
@@ -205,6 +210,7 @@ class RingSend(LiteXModule):
             return reduce(or_, [
                 earlier(m, n) & condition(slots[m]) for m in range(SLOTS) if m != n])
         refusal = Signal()
+        flushes = Signal()
         self.comb += [
             refusal.eq(
                 (event.status == BUSY_A) | (event.status == BUSY_B) | (event.status == ORDER)),
@@ -215,6 +221,10 @@ class RingSend(LiteXModule):
             self.waits.eq(reduce(or_, [slot.waiting for slot in slots])),
             self.refused.eq(event.valid & refusal),
             self.lost.eq(event.valid & (event.status == LOST)),
+            flushes.eq(self.flush & ~self.up),
+            self.flushed.eq(sum([
+                flushes & (slot.filled | slot.waiting) for slot in slots[1:]],
+                flushes & (slots[0].filled | slots[0].waiting))),
         ]
         self.sync += If(releases,
             oldest.eq(oldest + 1),
@@ -266,6 +276,10 @@ class RingSend(LiteXModule):
                     slot.filled.eq(1)
                 ).Elif(self.retry & slot.waiting,
                     slot.aged.eq(1)
+                ),
+                If(flushes,
+                    slot.filled.eq(0),
+                    slot.waiting.eq(0)
                 ),
             ]
 

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import time
+from collections import deque
 from typing import Any
 
 from dibber_cli.ring import figures
@@ -33,6 +34,13 @@ class Node:
         self.expected: dict[tuple, int] = {}  # number of the next packet, by flow
         self.port_free = 0
         self.flows: dict[tuple[int, int], int] = {}  # ring, by target and channel
+        # With `front`: packets of a channel in front of both rings, and whether one is written.
+        self.fronts: list[deque[Packet]] = [deque() for _ in range(buffers["channels"])]
+        self.writes = [False for _ in range(buffers["channels"])]
+        self.in_front = rings == 2 and parameters.ring["choose"] == "front"
+        if self.in_front:
+            for sender in self.senders:
+                sender.written, sender.freed = self._written, self._freed
         self.buffers = [
             [self._buffer(ring, channel) for channel in range(buffers["channels"])]
             for ring in range(rings)
@@ -96,7 +104,47 @@ class Node:
             length = self.parameters.symbols(payload) * symbol
             packet = Packet(to, self.number, channel, payload, length, block)
             packet.ready = self.clock.env.now
-            self.senders[self._ring(to, channel)].add(packet)
+            if self.in_front:
+                self.fronts[channel].append(packet)
+            else:
+                self.senders[self._ring(to, channel)].add(packet)
+        if self.in_front:
+            self._feed(channel)
+
+    def _feed(self, channel: int) -> None:
+        """Let the client write the channel's first packet, if its ring has a free send buffer."""
+        front = self.fronts[channel]
+        while front and not self.writes[channel]:
+            ring = self._front_ring(front[0].to, channel)
+            if ring is None or self.senders[ring].full(channel):
+                return
+            self.writes[channel] = True
+            self.senders[ring].add(front.popleft())
+            if not self.senders[ring].filling[channel]:
+                self.writes[channel] = False
+
+    def _written(self, channel: int) -> None:
+        self.writes[channel] = False
+        self._feed(channel)
+
+    def _freed(self) -> None:
+        for channel in range(len(self.fronts)):
+            self._feed(channel)
+
+    def _front_ring(self, to: int, channel: int) -> int | None:
+        """As `flow`, but loads are packets, and a flow leaves its ring for an idle one. None: its
+        packet waits until the flow's others are done.
+        """
+        nodes, flow = self.parameters.ring["nodes"], (to, channel)
+        ahead = (to - self.number) % nodes
+        if 2 * ahead != nodes:
+            return int(2 * ahead > nodes)
+        loads = [sum(sender.live.values()) for sender in self.senders]
+        for ring, sender in enumerate(self.senders):
+            mine = sender.live.get(flow, 0)
+            if mine:
+                return None if not loads[1 - ring] and loads[ring] > mine else ring
+        return channel % 2 if loads[0] == loads[1] else int(loads[1] < loads[0])
 
     def _ring(self, to: int, channel: int) -> int:
         """The ring for a packet: 0 goes to the next node, 1 to the one before."""

@@ -25,7 +25,7 @@ KEYS: dict[str, dict[str, Key]] = {
     "ring": {
         "nodes": Whole(*NODES),
         "rings": Whole(1, 2, default=1),
-        "choose": Choice("shortest", "packet", "flow", default="shortest"),
+        "choose": Choice("shortest", "packet", "flow", "front", default="shortest"),
         "symbol_bytes": Whole(1, 64),
         "symbol_mhz": Number(0.1, 100_000),
         "wire_m": Lengths(0, 10_000),

@@ -25,6 +25,8 @@ DELAY = 17  # words of both transceivers and a cable of 0 m, at 125 MHz
 NODE = 3  # cycles from word to word in a node
 MEGABYTES = 500.0  # of a word in each cycle, in a second
 CYCLE_NS = 8
+# Bits of the bench's channels: BULK; BULK and spare.
+BULK, PAIR_CHANNELS = 0b0100, 0b1100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Case:
     least   : words of the shortest packet; sizes are uniform from `least` to `words`. 0: all equal
     load    : words a cycle that each node offers; 1: as many as it can
     take    : words a cycle that the client behind a node takes
+    rings   : 2: a pair. Two nodes of a pair send on two channels, because one has a word a cycle
     """
 
     nodes: int
@@ -47,13 +50,15 @@ class Case:
     least: int = 0
     load: float = 1.0
     take: float = 1.0
+    rings: int = 1
 
     @property
     def name(self) -> str:
         load = "full load" if self.load >= 1 else f"load {self.load:g}"
         words = f"{self.least} to {self.words}" if self.least else self.words
         slow = "" if self.take >= 1 else f", taken at {self.take:g}"
-        return f"RTL {self.nodes} nodes, {self.pattern}, {words} words, {load}{slow}"
+        pair = ", pair" if self.rings == 2 else ""
+        return f"RTL {self.nodes} nodes{pair}, {self.pattern}, {words} words, {load}{slow}"
 
     @property
     def settles(self) -> bool:
@@ -75,7 +80,12 @@ CASES = [
     *(Case(nodes, "hot", take=0.5) for nodes in (2, 4, 8)),
     Case(8, "next"),
 ]
-QUICK = [Case(2, words=108, least=36), Case(4, words=16), Case(8)]
+CASES += [
+    *(Case(nodes, rings=2) for nodes in (2, 4, 8)),
+    *(Case(nodes, words=108, least=36, rings=2) for nodes in (4, 8)),
+    *(Case(nodes, load=load, rings=2) for nodes, load in ((2, 0.8), (4, 0.4), (8, 0.3))),
+]
+QUICK = [Case(2, words=108, least=36), Case(4, words=16), Case(8), Case(4, rings=2)]
 
 PATTERNS: dict[str, dict[str, Any]] = {
     "uniform": {},
@@ -90,6 +100,7 @@ def bench(case: Case, cycles: int) -> dict[str, Any]:
     if not BENCH.exists():
         raise CommandError(f"there is no {BENCH}: --validate needs the whole tree")
     words = [
+        *(["pair", f"channels={PAIR_CHANNELS if case.nodes == 2 else BULK}"] * (case.rings == 2)),
         f"nodes={case.nodes}",
         f"pattern={case.pattern}",
         f"words={case.words}",
@@ -114,6 +125,8 @@ def bench(case: Case, cycles: int) -> dict[str, Any]:
         raise CommandError(f"the bench of ring nodes failed: {last[0]}") from None
     if found["failed"]:
         raise CommandError(f"the bench of ring nodes found a fault: {case.name}")
+    if case.rings == 2:
+        found["throughput"] = found["throughput"][0]  # no cable is cut
     return found
 
 
@@ -133,21 +146,31 @@ def parameters(case: Case, cycles: int, offered: float) -> Parameters:
         workload |= {"offered_mbps": offered * MEGABYTES, "spacing": "uniform"}
     else:
         workload["outstanding"] = 200  # more than both buffers hold
+    workloads = [workload]
+    ring = {**raw["ring"], "nodes": case.nodes, "wire_m": 0.0}
+    if case.rings == 2:
+        ring |= {"rings": 2, "choose": "front"}
+    if case.rings == 2 and case.nodes == 2:
+        workloads.append({**workload, "channel": 3})
+        for each in workloads if case.load < 1 else []:
+            each["offered_mbps"] /= 2
     return checked(
         {
             **raw,
             "name": case.name,
-            "ring": {**raw["ring"], "nodes": case.nodes, "wire_m": 0.0},
+            "ring": ring,
             "node": {**raw["node"], "pass_symbols": DELAY + NODE},
             # The bench counts whole packets: 3 words are START, prefix and END. A sink takes the
             # prefix and then a word in each cycle.
             "packet": {"payload_bytes": size, "overhead_symbols": 3, "echo_symbols": 2},
             "client": {
                 "send_mbps": MEGABYTES,
-                "send_ns": CYCLE_NS,
-                "receive_mbps": case.take * MEGABYTES,
+                # In a pair, the choice of a ring takes a cycle more.
+                "send_ns": CYCLE_NS * case.rings,
+                # Two channels of a pair are taken at once.
+                "receive_mbps": case.take * MEGABYTES * len(workloads),
             },
-            "workload": [workload],
+            "workload": workloads,
             "run": {"warmup_us": 40.0, "measure_us": cycles * CYCLE_NS / 1e3},
         }
     )

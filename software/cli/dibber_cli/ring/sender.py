@@ -28,6 +28,8 @@ class Sender:
     wants : a packet may begin now, as far as this class knows
     load  : picoseconds of packets that wait or await their echo
     offer : function() that tells the station that `wants` is true
+    written : function(channel): the client has written a packet
+    freed : function(): a send buffer is free
     """
 
     def __init__(self, clock: Clock, parameters, count) -> None:
@@ -57,6 +59,8 @@ class Sender:
         self.wants = False
         self.load = 0
         self.offer = lambda: None
+        self.written = lambda channel: None
+        self.freed = lambda: None
 
     # Send buffers ---------------------------------------------------------------------------------
 
@@ -69,6 +73,10 @@ class Sender:
         self.waiting[packet.channel].append(packet)
         self.load += packet.length
         self._fill(packet.channel)
+
+    def full(self, channel: int) -> bool:
+        """All send buffers of the channel are in use."""
+        return self.held[channel] >= self.buffers
 
     def _fill(self, channel: int) -> None:
         """Let the client write the next packet into a free send buffer."""
@@ -91,6 +99,7 @@ class Sender:
         self.filling[packet.channel] = False
         self._launch(packet)
         self._fill(packet.channel)
+        self.written(packet.channel)
 
     def _launch(self, packet: Packet) -> None:
         packet.written = self.clock.env.now
@@ -182,6 +191,7 @@ class Sender:
             self._raise(flow)
             self._changed()
             self._fill(channel)
+            self.freed()
             return
         packet.label = None if echo.answer == ORDER else echo.answer
         self._lower(flow)
