@@ -45,6 +45,7 @@ from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
 from dibber.layouts import shown_layout
 from dibber.link.ethernet.port import EthernetPort
+from dibber.link.ethernet.star import EthernetStar
 from dibber.link.port import LinkPort
 from dibber.mcp.control_registers import ControlRegisters
 from dibber.mcp.host_registers import HostRegisters
@@ -85,6 +86,7 @@ BLOCKS = {
     "acknowledger": lambda platform, dw: Acknowledger(),
     "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "ethernet": lambda platform, dw: EthernetPort(),
+    "ethernet-star": lambda platform, dw: EthernetStar(4),
     "ring": lambda platform, dw: RingPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
     "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),

@@ -38,7 +38,9 @@ class PeerSlot(LiteXModule):
     retrain  : Signal(), in     pulse: end the session
     own_number : Signal(4), in  of this card, as STATUS frames tell it
     got_data : Signal(), in     a good DATA frame of this session came
+    taken    : Signal(), in     with a STATUS frame: another peer has the number that it tells
     number   : Signal(4), out   of the peer
+    named    : Signal(), out    no other peer had this number before
     matches  : Signal(), out    the present frame's sender is the peer
     receivers : list of ChannelReceiver
     limits   : list of Credit
@@ -50,7 +52,9 @@ class PeerSlot(LiteXModule):
         self.retrain    = Signal()
         self.own_number = Signal(TURN_BITS)
         self.got_data   = Signal()
+        self.taken      = Signal()
         self.number     = Signal(TURN_BITS)
+        self.named      = Signal()
         self.matches    = Signal()
         self.receivers  = [ChannelReceiver(depth, whole=True) for depth in depths]
         self.limits     = [Credit() for _ in depths]
@@ -78,7 +82,13 @@ class PeerSlot(LiteXModule):
             schedule.up.eq(training.up),
         ]
         self.sync += [
-            If(training.status, self.number.eq(training.said_state[NUMBER_LSB:])),
+            If(training.status,
+                self.number.eq(training.said_state[NUMBER_LSB:]),
+                self.named.eq(~self.taken),
+            ),
             If((training.of_peer & says_begun) | self.got_data, has_begun.eq(1)),
-            If(training.clear, has_begun.eq(0)),
+            If(training.clear,
+                has_begun.eq(0),
+                If(~training.status, self.named.eq(0)),
+            ),
         ]

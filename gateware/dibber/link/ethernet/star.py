@@ -15,7 +15,7 @@ from dibber.link.ethernet.departure import Departure, PacketMerge
 from dibber.link.ethernet.frames import BROADCAST, payload_units
 from dibber.link.ethernet.receiver import FrameParser, StatusReader
 from dibber.link.ethernet.sender import Packer
-from dibber.link.ethernet.slot import PeerSlot
+from dibber.link.ethernet.slot import NUMBER_LSB, PeerSlot
 from dibber.link.ethernet.steer import PeerTable, Steer
 from dibber.link.ethernet.transmitter import FrameBuilder, FrameScheduler
 from dibber.link.peer import RoundTrip
@@ -87,6 +87,7 @@ class EthernetStar(LiteXModule):
         self.frame_rx = parser.sink
         slots  = [PeerSlot(depths, period) for _ in range(peers)]
         knowns, ups, matches = Signal(peers), Signal(peers), Signal(peers)
+        named  = Signal(peers)
         takes  = Signal(peers)  # one-hot: the slot that a STATUS frame without a slot takes
         heard  = Signal()       # the frame has HEARD: it is no hello
         for n, slot in enumerate(slots):
@@ -109,6 +110,11 @@ class EthernetStar(LiteXModule):
                 knowns[n].eq(training.known),
                 ups[n].eq(training.up),
                 matches[n].eq(slot.matches),
+                named[n].eq(slot.named),
+                slot.taken.eq(Reduce("OR", [
+                    other.named & other.training.known &
+                    (other.number == said.state[NUMBER_LSB:])
+                    for other in slots if other is not slot])),
             ]
         self.comb += [
             heard.eq((said.state & ETHERNET_STATE.HEARD) != 0),
@@ -187,6 +193,7 @@ class EthernetStar(LiteXModule):
         self.comb += [
             table.number.eq(self.number),
             table.ups.eq(ups),
+            table.named.eq(named),
             *[number.eq(slot.number) for number, slot in zip(table.numbers, slots)],
         ]
         for c, queue in enumerate(queues):

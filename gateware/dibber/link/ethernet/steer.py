@@ -21,6 +21,7 @@ class PeerTable(LiteXModule):
     ----------
     number  : Signal(TURN_BITS), in   own number
     ups     : Signal(peers), in       the peers that are UP
+    named   : Signal(peers), in       the peers whose number is no other's
     numbers : list of Signal(TURN_BITS), in   of the peers
     up      : Signal(), out           one of them is UP
     only    : Signal(peers), out      one-hot: the only peer that is UP; 0 if there are more
@@ -28,6 +29,7 @@ class PeerTable(LiteXModule):
     def __init__(self, peers):
         self.number  = Signal(TURN_BITS)
         self.ups     = Signal(peers)
+        self.named   = Signal(peers)
         self.numbers = [Signal(TURN_BITS, name=f"number{n}") for n in range(peers)]
         self.up      = Signal()
         self.only    = Signal(peers)
@@ -93,13 +95,12 @@ class Steer(LiteXModule):
             begins.eq(sink.valid & sink.first),
             prefix.eq(begins & (sink.prefix != 0)),
             wanted.eq(table.number + turn),
-            matches.eq(Cat(*[table.ups[n] & (number == wanted)
+            matches.eq(Cat(*[table.ups[n] & table.named[n] & (number == wanted)
                 for n, number in enumerate(table.numbers)])),
             If(turn == 0,
                 by_turn.eq(Constant(1 if loops else 0, 1) << peers)
             ).Else(
-                # Two peers with the same number: the lower slot.
-                by_turn.eq(lowest_one(matches))
+                by_turn.eq(matches)
             ),
             first.eq(sink.valid & Mux(sink.first, ~prefix, named)),
             target.eq(Mux(sink.first, table.only, chosen)),

@@ -30,13 +30,13 @@ class TestEthernetPortWithTag(PortContract):
 
 
 class TestEthernetStar(PortContract):
-    """With room for three peers, of which one is there. Packets leave when they are whole."""
+    """With room for two peers, of which one is there. Packets leave when they are whole."""
 
     stores = True
     passage = 400
 
     def pair(self, random):
         ports = partial(
-            EthernetStar, 3, mtu=72, period=64, buffers=(128, 128, 256, 128), queues=QUEUES
+            EthernetStar, 2, mtu=72, period=64, buffers=(128, 128, 256, 128), queues=QUEUES
         )
         return FramePair(random, ports=ports)
