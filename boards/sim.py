@@ -60,6 +60,7 @@ from dibber.interface.generate import write_if_changed
 from dibber.layouts import frame_layout, serial_rx_layout, serial_tx_layout
 from dibber.link.ethernet.mac import attach_mac
 from dibber.link.ethernet.port import EthernetPort
+from dibber.link.ethernet.star import EthernetStar
 from dibber.mcp.processor import SRAM_BYTES
 
 # Platform -----------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ class SimMAC(LiteXModule):
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
-    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None):
+    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1):
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         if mtu is None:
@@ -130,7 +131,10 @@ class SimCard(LiteXModule):
         else:
             self.serial = SimMAC()
         self.flash  = flash_pads(clock_hz/4)
-        ethernet    = None if mtu is None else EthernetPort(mtu=mtu)
+        if mtu is None:
+            ethernet = None
+        else:
+            ethernet = EthernetPort(mtu=mtu) if peers == 1 else EthernetStar(peers, mtu=mtu)
         serial      = self.serial if mtu is None else None
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
             sram_bytes=sram_bytes, port=ethernet, window=window)
@@ -204,11 +208,11 @@ def write_verilog(output, module, ios, name, sources=()):
     paths = [str((output / f"{name}.v").resolve()), *sources]
     write_if_changed(output / f"{name}.f", "\n".join(paths) + "\n")
 
-def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None):
+def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1):
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu)
+    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu, peers)
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
 def main():
@@ -219,9 +223,10 @@ def main():
         help="KiB of the control program's SRAM")
     parser.add_argument("--window",     action="store_true", help="with the remote window")
     parser.add_argument("--mtu",        type=int, help="a link over Ethernet, with frames of so many bytes of payload")
+    parser.add_argument("--peers",      type=int, default=1, help="other cards that such a link may have, 1 to 15")
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
-    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu)
+    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers)
 
 if __name__ == "__main__":
     main()

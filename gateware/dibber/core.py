@@ -16,7 +16,7 @@ from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, STATUS
 from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
-from dibber.link.ethernet.port import EthernetPort
+from dibber.link.ethernet.star import EthernetStar
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
 from dibber.mcp.halt import Cutter, HaltInserter
@@ -120,7 +120,7 @@ class DibberCore(LiteXModule):
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
-            window=window, ethernet=isinstance(port, EthernetPort))
+            window=window, frames=getattr(port, "frame_counters", None))
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
         self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None
@@ -192,6 +192,7 @@ class DibberCore(LiteXModule):
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
+            *([link.number.eq(self.registers.node_id)] if isinstance(link, EthernetStar) else []),
             *(attach_port(link, self.registers) if serial is None else
               attach_equipment(link, self.equipment, serial, self.registers)),
         ]

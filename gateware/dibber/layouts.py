@@ -451,6 +451,10 @@ def stored_layout():
     """A unit of a channel's payload. With `half`, only its low 32 bits are the packet's."""
     return EndpointDescription([("data", 64), ("half", 1), ("bad", 1)])
 
-def fragment_layout():
-    """What a DATA frame carries: enum ethernet_control's bits, and its length in units."""
-    return EndpointDescription([("units", 12), ("half", 1), ("starts", 1), ("ends", 1), ("bad", 1)])
+def fragment_layout(targets=0):
+    """What a DATA frame carries: enum ethernet_control's bits, and its length in units. With
+    `targets`, also one-hot where it goes.
+    """
+    return EndpointDescription(
+        [("units", 12), ("half", 1), ("starts", 1), ("ends", 1), ("bad", 1)] +
+        ([("target", targets)] if targets else []))

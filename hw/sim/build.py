@@ -6,7 +6,8 @@
     python hw/sim/build.py --profile gen1x1      build/sim/dibber-sim-64-62.5: another clock
     python hw/sim/build.py --window              build/sim/dibber-sim-128-window: the card has the
                                                  remote window
-    python hw/sim/build.py --profile eth10g      build/sim/dibber-sim-128-156.25-mtu9000: Ethernet
+    python hw/sim/build.py --profile eth10g      build/sim/dibber-sim-128-156.25-mtu9000-peers8:
+                                                 Ethernet
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
@@ -132,9 +133,9 @@ def interface_header():
     return BUILD / "generated"
 
 
-def gateware(directory, data_width, clock_mhz, window=False, mtu=0):
+def gateware(directory, data_width, clock_mhz, window=False, mtu=0, peers=1):
     """Verilog of the card; the list of its files is directory/dibber_card.f."""
-    options = [*(["--window"] if window else []), *(["--mtu", mtu] if mtu else [])]
+    options = [*(["--window"] if window else []), *(["--mtu", mtu, "--peers", peers] if mtu else [])]
     verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6, *options)
 
 
@@ -409,24 +410,26 @@ ORDINARY = Variant()
 
 
 def card_of(profile):
-    """The card of a profile: data width in bits, clock in MHz, MTU or 0, and its name."""
+    """The card of a profile: data width in bits, clock in MHz, MTU or 0, peers, and its name."""
     values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())
     width, clock = values["card"]["data_width"], values["card"]["clock_mhz"]
     mtu = values["link"].get("mtu", 0)
-    name = f"{width}" + ("" if clock == 125 else f"-{clock:g}") + (f"-mtu{mtu}" if mtu else "")
-    return width, clock, mtu, name
+    peers = values["link"].get("peers", 1)
+    name = f"{width}" + ("" if clock == 125 else f"-{clock:g}")
+    name += (f"-mtu{mtu}" if mtu else "") + (f"-peers{peers}" if peers > 1 else "")
+    return width, clock, mtu, peers, name
 
 
 def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     """The program `name`, dibber-sim or dibber-replay, with the card that a profile needs."""
-    width, clock, mtu, card_name = card_of(profile)
+    width, clock, mtu, peers, card_name = card_of(profile)
     if variant.window:
         card_name += "-window"
     directory = BUILD / f"card{card_name}"
     program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
-        gateware(directory, width, clock, variant.window, mtu)
+        gateware(directory, width, clock, variant.window, mtu, peers)
         output, root = verilate(directory)
         shared = common(jobs)
         objects = directory / f"{name}{variant.suffix}"
@@ -448,6 +451,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
         card = ninja.objects(
             [SIM / "card.cc"],
             f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock} -DDIBBER_MTU={mtu}"
+            f" -DDIBBER_PEERS={peers}"
             + (" -DDIBBER_COUNTED" if variant.counted else "")
             + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,
@@ -463,7 +467,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
 
 def build_switch(profile, ports, jobs):
     """The shared object of a switch with so many ports, at the clock of a profile."""
-    _, clock, _, _ = card_of(profile)
+    _, clock, *_ = card_of(profile)
     suffix = f"{ports}" if clock == 125 else f"{ports}-{clock:g}"
     directory = BUILD / f"switch{suffix}"
     target = BUILD / f"dibber-switch-{suffix}.so"

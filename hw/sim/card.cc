@@ -210,10 +210,11 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned card, cons
     if (name != "card")
         throw std::runtime_error("device '" + name + "' is not known here: there is card");
     if (profile.card.data_width != DIBBER_DATA_WIDTH ||
-        profile.card.clock_mhz != DIBBER_CLOCK_MHZ || profile.link.mtu != DIBBER_MTU) {
-        char built[64];
-        snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d", DIBBER_DATA_WIDTH,
-                 double(DIBBER_CLOCK_MHZ), DIBBER_MTU);
+        profile.card.clock_mhz != DIBBER_CLOCK_MHZ || profile.link.mtu != DIBBER_MTU ||
+        profile.link.peers != DIBBER_PEERS) {
+        char built[80];
+        snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d, peers %d", DIBBER_DATA_WIDTH,
+                 double(DIBBER_CLOCK_MHZ), DIBBER_MTU, DIBBER_PEERS);
         if (DIBBER_MTU == 0)
             *std::strchr(built, ',') = 0;
         throw std::runtime_error("profile " + profile.name +

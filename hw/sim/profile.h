@@ -71,6 +71,7 @@ struct Profile {
         double receive_ns;
         double bit_error_rate;
         unsigned mtu;      /* bytes of payload of a frame: the link is Ethernet; 0: it is serial */
+        unsigned peers;    /* other cards that a link over Ethernet may have */
         double frame_loss; /* share of frames that are lost, by the seed */
         double frame_late; /* share of frames that the next one overtakes, by the seed */
         unsigned switch_queue_bytes; /* of each output of an Ethernet switch */

@@ -46,6 +46,7 @@ from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
 from dibber.layouts import shown_layout
 from dibber.link.ethernet.port import EthernetPort
+from dibber.link.ethernet.star import EthernetStar
 from dibber.link.port import LinkPort
 from dibber.mcp.control_registers import ControlRegisters
 from dibber.mcp.host_registers import HostRegisters
@@ -86,6 +87,7 @@ BLOCKS = {
     "acknowledger": lambda platform, dw: Acknowledger(),
     "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "ethernet": lambda platform, dw: EthernetPort(),
+    "ethernet-star": lambda platform, dw: EthernetStar(4),
     "ring": lambda platform, dw: RingPort(),
     "ring_pair": lambda platform, dw: RingPairPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),

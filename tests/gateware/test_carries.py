@@ -121,6 +121,12 @@ def test_a_card_cuts_no_sum_or_product_that_it_compares_shifts_by_or_joins(
     assert {found for found in faults(card) if found[0] not in KNOWN} == set()
 
 
+def test_no_sum_of_a_port_with_several_peers_loses_its_carry():
+    from dibber.link.ethernet.star import EthernetStar
+
+    assert set(faults(EthernetStar(3))) == set()
+
+
 def test_what_is_cut_is_found():
     from migen import If, Module, Signal
 

@@ -12,6 +12,7 @@ from dibber.interface.description import LINK_REASON, LINK_STATE, STATUS, C
 from dibber.interface.ethernet import ETHERNET_KIND
 from dibber_cli import main, paths, profile
 from dibber_cli.bench import session, stride
+from dibber_cli.link import status as link_status
 from gateware.models.ethernet import decode
 from pair import Pair, Side
 from soak import ethernet
@@ -184,6 +185,25 @@ def test_many_small_puts_end_right_when_frames_are_lost_and_overtaken(seed, loss
     report = ethernet.run(1000, seed, loss, late)
     assert report["failed"] == report["bytes_wrong"] == report["link_lost"] == 0
     assert report["packets_behind_a_gap"] > 0
+
+
+def frames(side):
+    return link_status.read_frames(side.card)
+
+
+def test_host_registers_count_frames_and_link_status_shows_them():
+    options = ["--set", "link.frame_loss=0.1"]
+    with Pair(PROFILE, options=options) as pair:
+        puts(pair)
+        sent, came = pair.together((frames,), (frames,))
+        shown = dict(link_status.rows(pair.second(whole_status)))
+    assert 0.7 * sent["frames_sent"] < came["frames_received"] < sent["frames_sent"]
+    assert came["frames_gap"] > 0 and came["frames_bad"] == came["frames_no_room"] == 0
+    assert shown["frames_gap"] >= came["frames_gap"] and "frames_bad" not in shown
+
+
+def whole_status(side):
+    return link_status.read(side.card)
 
 
 def test_link_commands_say_what_applies_to_ethernet(capsys):

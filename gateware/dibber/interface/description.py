@@ -8,7 +8,8 @@ docs/design explains the layouts. The interface hash covers names and layouts, b
 
 from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
-from dibber.interface.ethernet import ETHERNET_CONSTANTS, ETHERNET_ENUMS, ETHERNET_STRUCTS
+from dibber.interface.ethernet import (
+    ETHERNET_CONSTANTS, ETHERNET_COUNTER, ETHERNET_ENUMS, ETHERNET_STRUCTS)
 from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SWITCH_DROP
 from dibber.interface.window import WINDOW, WINDOW_CONSTANTS
 
@@ -853,6 +854,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("size",  16, "KiB of the SRAM: a power of two, at most SRAM_MAX"),
         Field("image", 16,
             "KiB of the largest image, which is the size of the instruction cache"))),
+    *(Register(name, "ro", f"with FEATURES.ethernet, else 0: {doc}")
+        for name, _, doc in ETHERNET_COUNTER.values),
 )
 
 DOORBELL = bank("doorbell",

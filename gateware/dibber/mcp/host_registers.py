@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import struct
+from functools import reduce
+from operator import or_
 
 from migen import *
 
@@ -11,6 +13,7 @@ from litex.gen import *
 from dibber.common.code_identity import code_crc
 from dibber.common.counters import Counters
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
+from dibber.interface.ethernet import ETHERNET_COUNTER
 from dibber.interface.register_bank import RegisterBank, line_port
 from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.processor import SRAM_BYTES, image_bytes
@@ -54,7 +57,8 @@ class HostRegisters(LiteXModule):
     endpoints  : of the card, shown to the host
     sram_bytes : of the control program's SRAM, shown to the host
     window     : the card has the remote window, shown to the host
-    ethernet   : the link is Ethernet, shown to the host
+    frames     : dict of the names of enum ethernet_counter -> Signal(), if the link is Ethernet; else
+                 None, and these registers are 0
 
     Attributes
     ----------
@@ -81,7 +85,7 @@ class HostRegisters(LiteXModule):
     key_next, keys_left : Signal(32), in
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
-                 window=False, ethernet=False):
+                 window=False, frames=None):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -107,7 +111,8 @@ class HostRegisters(LiteXModule):
         # # #
 
         counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
-        self.bank  = bank = RegisterBank(HOST, data_width, omit=counted, readback=True)
+        omitted    = [*counted, *(name for name, _, _ in ETHERNET_COUNTER.values)]
+        self.bank  = bank = RegisterBank(HOST, data_width, omit=omitted, readback=True)
         self.port  = port = line_port(data_width)
         status     = bank.status
         storage    = {name: signals[0] for name, signals in bank.storage.items()}
@@ -121,7 +126,7 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None, window=window, ethernet=ethernet)
+        features = dict(flash=flash is not None, window=window, ethernet=frames is not None)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
@@ -211,16 +216,31 @@ class HostRegisters(LiteXModule):
 
         # Counters ---------------------------------------------------------------------------------
 
-        lanes = data_width//32
-        # A pulse is late in its cycle, so it counts in the next one.
-        words = {HOST[name].offset//4: Signal(name=f"came_{name.lower()}") for name in counted}
-        self.counts = counts = Counters(words, data_width)
-        self.sync += [came.eq(pulse) for came, pulse in zip(words.values(), counted.values())]
+        self.counts = self.add_counters(counted, data_width)
+        answers     = [bank.port.dat_r, self.counts.dat_r]
+        if frames is not None:
+            self.frame_counts = self.add_counters(frames, data_width)
+            answers.append(self.frame_counts.dat_r)
         self.comb += [
             *[getattr(bank.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
+            # Each of them is 0 while another one is read.
+            port.dat_r.eq(reduce(or_, answers)),
+        ]
+
+    def add_counters(self, pulses, data_width):
+        """Counters that are read by `port`.
+
+        pulses : dict of register name -> Signal(). The registers are consecutive
+        """
+        port  = self.port
+        lanes = data_width//32
+        # A pulse is late in its cycle, so it counts in the next one.
+        words  = {HOST[name].offset//4: Signal(name=f"came_{name.lower()}") for name in pulses}
+        counts = Counters(words, data_width)
+        self.sync += [came.eq(pulse) for came, pulse in zip(words.values(), pulses.values())]
+        self.comb += [
             counts.adr.eq(port.adr[:len(counts.adr)]),
             counts.re.eq(port.re & ~port.we),
             counts.here.eq((port.adr >= min(words)//lanes) & (port.adr <= max(words)//lanes)),
-            # Each of the two is 0 while the other one is read.
-            port.dat_r.eq(bank.port.dat_r | counts.dat_r),
         ]
+        return counts

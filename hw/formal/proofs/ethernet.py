@@ -7,6 +7,7 @@ from migen import *
 from dibber.interface.ethernet import ETHERNET_KIND
 from dibber.interface.description import C
 from dibber.link.ethernet.buffer import ChannelReceiver, CommitFIFO, PacketReader
+from dibber.link.ethernet.departure import PacketMerge
 from dibber.link.ethernet.frames import BROADCAST, FRAME_TYPE
 from dibber.link.ethernet.port import BUFFER_UNITS
 from dibber.link.ethernet.receiver import FrameParser
@@ -26,10 +27,11 @@ class Channel(Harness):
     written.
     """
     depth = DEPTH
+    whole = False  # packets come out whole, or not at all
 
     def __init__(self):
         super().__init__()
-        self.dut = dut = ChannelReceiver(self.depth)
+        self.dut = dut = ChannelReceiver(self.depth, self.whole)
         self.free_all("fragment", dut.fragment, omit=("first", "last", "valid"))
         self.comb += [
             dut.clear.eq(self.free("clear")),
@@ -55,11 +57,15 @@ class Channel(Harness):
         self.failed   = inner(dut, "failed")
         self.written, self.committed, self.consumed = [
             inner(dut.fifo, name) for name in ("written", "committed", "consumed")]
+        self.kept    = inner(dut.fifo, "kept") if self.whole else self.committed
         self.used    = inner(dut.fifo, "used")
-        self.pending = Signal(len(self.written))  # written, not committed
-        self.comb += self.pending.eq(self.written - self.committed)
-        self.lemma("room", (self.used <= self.depth) & (dut.fifo.level <= self.used) &
-            (self.pending <= self.used))
+        self.pending = Signal(len(self.written))  # written, neither kept nor committed
+        self.comb += self.pending.eq(self.written - self.kept)
+        self.lemma("room", (self.used <= self.depth) & (dut.fifo.held <= self.used) &
+            (dut.fifo.level <= dut.fifo.held) & (self.pending <= self.used))
+        # What the fragment brought stays; and a begun packet is forgotten.
+        self.stays  = dut.fifo.commit | (dut.fifo.keep if self.whole else 0)
+        self.forget = dut.fifo.forget if self.whole else Constant(0)
 
 
 class Joined(Channel):
@@ -86,6 +92,10 @@ class Joined(Channel):
             If(puts, follows.eq(place + 1), open_.eq(~entry.last), count.eq(count + 1)),
             If(fifo.commit,
                 followed.eq(follows), opened.eq(open_)
+            ).Elif(self.forget,
+                follows.eq(followed), open_.eq(0), opened.eq(0)
+            ).Elif(self.stays,
+                followed.eq(follows), opened.eq(open_)
             ).Elif(fifo.rollback,
                 follows.eq(followed), open_.eq(opened)
             ),
@@ -98,11 +108,13 @@ class Joined(Channel):
         self.comb += ahead.eq(begin - taken_to)
         self.prove("no_gap",      implies(puts & ~entry.first, open_ & (place == follows)))
         self.prove("not_twice",   implies(puts, ~ahead[15]))
-        self.prove("whole",       implies(fifo.commit, (count == units) & dut.end & dut.good))
+        self.prove("whole",       implies(self.stays, (count == units) & dut.end & dut.good))
+        if self.whole:
+            self.prove("whole_packet", implies(fifo.commit, ~open_))
         self.prove("ends_as_sent", implies(puts & entry.last, ends & (count + 1 == units) & (entry.bad == bad)))
         self.prove("end_is_kept", implies(puts & (count + 1 == units) & ends, entry.last))
-        self.prove("bad_leaves_no_trace", implies(dut.end & ~dut.good, ~fifo.commit))
-        self.prove("nothing_else", implies(fifo.commit, self.active & self.keeps & ~self.failed))
+        self.prove("bad_leaves_no_trace", implies(dut.end & ~dut.good, ~self.stays))
+        self.prove("nothing_else", implies(self.stays, self.active & self.keeps & ~self.failed))
 
         begun, starts = inner(dut, "begun"), inner(dut, "starts")
         at_first = inner(dut, "at_first")
@@ -148,7 +160,7 @@ class Obeyed(Channel):
             needed.eq(self.behind - self.expected),
         ]
         promised = Signal(17)  # units that may come and that are here
-        self.comb += promised.eq(open_credit + fifo.level)
+        self.comb += promised.eq(open_credit + fifo.held)
         self.lemma("credit", promised <= self.depth)
         self.lemma("never_failed", implies(self.active, ~self.failed))
         came = Signal(12)
@@ -164,10 +176,11 @@ class Obeyed(Channel):
 class Stored(Harness):
     """CommitFIFO: what was committed comes out, once, in order and unchanged; nothing else does."""
     depth = DEPTH
+    keeps = False
 
     def __init__(self):
         super().__init__()
-        self.dut = dut = CommitFIFO(self.depth)
+        self.dut = dut = CommitFIFO(self.depth, self.keeps)
         sink, source = dut.sink, dut.source
         self.free_all("sink", sink)
         self.comb += [
@@ -177,6 +190,11 @@ class Stored(Harness):
         ]
         # ChannelReceiver commits when no unit comes.
         self.assume("apart", ~(dut.commit & sink.valid))
+        keep = forget = Constant(0)
+        if self.keeps:
+            self.comb += [dut.keep.eq(self.free("keep")), dut.forget.eq(self.free("forget"))]
+            self.assume("keeps_apart", ~(dut.keep & sink.valid))
+            keep, forget = dut.keep, dut.forget
         written, committed, consumed = [
             inner(dut, name) for name in ("written", "committed", "consumed")]
         used = inner(dut, "used")
@@ -185,10 +203,20 @@ class Stored(Harness):
         gets = source.valid & source.ready
 
         # Entries that went in, less those that were taken back, and entries that came out.
+        # With `keeps`, `safe` is what a rollback does not take back.
         number, sure, out = Signal(bits), Signal(bits), Signal(bits)
+        safe = Signal(bits) if self.keeps else sure
         self.sync += [
             If(puts, number.eq(number + 1)),
-            If(dut.commit, sure.eq(number)).Elif(dut.rollback, number.eq(sure)),
+            If(dut.commit,
+                sure.eq(number), *([safe.eq(number)] if self.keeps else [])
+            ).Elif(forget,
+                number.eq(sure), *([safe.eq(sure)] if self.keeps else [])
+            ).Elif(keep,
+                safe.eq(number)
+            ).Elif(dut.rollback,
+                number.eq(safe)
+            ),
             If(gets, out.eq(out + 1)),
         ]
         waiting = Signal(bits)
@@ -206,18 +234,22 @@ class Stored(Harness):
         self.specials += look
         self.comb += [
             dist.eq(place - consumed),
-            back.eq(dut.rollback & ~dut.commit & (dist < used) & (dist >= dut.level)),
+            back.eq(~dut.commit & (dist < used) &
+                Mux(forget, dist >= dut.level, dut.rollback & ~keep & (dist >= dut.held))),
             look.adr.eq(place),
         ]
         self.sync += [
-            If(~marked & puts & mark & ~dut.rollback,
+            If(~marked & puts & mark & ~dut.rollback & ~forget,
                 marked.eq(1), value.eq(fields(sink)), place.eq(number)
             ).Elif(back | (gets & (out == place)),
                 marked.eq(0)
             ),
         ]
         self.prove("in_order", implies(marked & source.valid & (out == place), fields(source) == value))
-        self.lemma("level", (dut.level <= used) & (used <= self.depth) & (waiting == dut.level + source.valid))
+        self.lemma("level", (dut.level <= dut.held) & (dut.held <= used) & (used <= self.depth) &
+            (waiting == dut.level + source.valid))
+        if self.keeps:
+            self.lemma("kept", safe == inner(dut, "kept"))
         self.lemma("numbers", (number == written) & (sure == committed) &
             (out == (consumed - source.valid)[:bits]))
         self.lemma("place", implies(marked, ((dist < used) & (look.dat_r == value)) |
@@ -277,6 +309,65 @@ class Read(Harness):
         self.lemma("open",    implies(~holds, ~Mux(source.valid, ~source.last, open_out)))
         self.lemma("in",      implies(open_in & ~high, holds & ~held_last))
         self.lemma("high",    implies(high, holds & ~held_last & sink.valid & stood & ~sink.half))
+
+# Merge --------------------------------------------------------------------------------------------
+
+class Merged(Harness):
+    """PacketMerge: packets do not mix, each entry goes on from its own source, all get a turn."""
+    count = 3
+
+    def __init__(self):
+        super().__init__()
+        self.dut = dut = PacketMerge(self.count)
+        source = dut.source
+        self.comb += source.ready.eq(self.free("ready"))
+        opens = [Signal(name=f"open{n}") for n in range(self.count)]
+        for n, (sink, begun) in enumerate(zip(dut.sinks, opens)):
+            # The entries of a source carry its number.
+            self.free_all(f"sink{n}", sink, omit=("data",))
+            self.comb += sink.data.eq(n)
+            self.assume(f"framed{n}", implies(sink.valid, sink.first == ~begun))
+            stood = self.before(sink.valid & ~sink.ready)
+            self.assume(f"stands{n}", implies(stood, sink.valid &
+                (sink.last == self.before(sink.last)) & (sink.first == self.before(sink.first))))
+            self.sync += If(sink.valid & sink.ready, begun.eq(~sink.last))
+        gets  = source.valid & source.ready
+        open_, owner = Signal(), Signal(max=self.count)
+        self.sync += If(gets, open_.eq(~source.last), owner.eq(source.data))
+        shown = self.before(Cat(source.valid & ~source.ready, source.data[:2], source.first, source.last), 5)
+        self.prove("unmixed", implies(open_ & source.valid, ~source.first & (source.data == owner)))
+        self.prove("framed",  implies(source.valid, source.first == ~open_))
+        self.prove("stands",  implies(shown[0], source.valid &
+            (Cat(source.data[:2], source.first, source.last) == shown[1:])))
+        taken = Signal(3)
+        self.comb += taken.eq(sum(sink.valid & sink.ready for sink in dut.sinks))
+        self.prove("one_of_them", taken == gets)
+        # Packets that ended since source 0 began to wait.
+        waited = Signal(3)
+        self.sync += If(~dut.sinks[0].valid | dut.sinks[0].ready,
+            waited.eq(0)
+        ).Elif(gets & source.last & (waited != 7),
+            waited.eq(waited + 1)
+        )
+        self.prove("has_its_turn", waited < self.count)
+
+        begun, behind = inner(dut, "begun"), inner(dut, "behind")
+        one_hot = [1 << n for n in range(self.count)]
+        known   = begun == 0
+        for n, bit in enumerate(one_hot):
+            known = known | ((begun == bit) & (dut.sinks[n].valid | opens[n]))
+        self.lemma("begun", known)
+        self.lemma("open", open_ == (Cat(*opens) != 0))
+        self.lemma("owner", implies(open_, (Cat(*opens) == (1 << owner)) & (begun == (1 << owner))))
+        self.lemma("behind", (behind == 0) | (behind == 0b110) | (behind == 0b100))
+        # Packets that may go before one of source 0.
+        before_it, total = Signal(2), Signal(4)
+        self.comb += [
+            before_it.eq(Mux(begun == 0b001, 0, Mux(begun == 0b010, 2, Mux(begun == 0b100, 1,
+                Mux(behind == 0b110, 2, Mux(behind == 0b100, 1, 0)))))),
+            total.eq(waited + before_it),
+        ]
+        self.lemma("turns", total < self.count)
 
 # Parser -------------------------------------------------------------------------------------------
 
@@ -373,6 +464,19 @@ def of_depth(harness, depth):
 
 JoinedSmall, ObeyedSmall, StoredSmall = [of_depth(h, 8) for h in (Joined, Obeyed, Stored)]
 
+# A port with several peers gives packets whole.
+class JoinedWhole(Joined):
+    whole = True
+
+class ObeyedWhole(Obeyed):
+    whole = True
+
+class StoredKept(Stored):
+    keeps = True
+
+JoinedWholeSmall, ObeyedWholeSmall, StoredKeptSmall = [
+    of_depth(h, 8) for h in (JoinedWhole, ObeyedWhole, StoredKept)]
+
 PROPERTIES = [
     Property("ethernet-joined", "link/ethernet/buffer", "no unit lost, doubled or joined across a gap inside a packet",
         f"{DEPTH} units", "Joined", k=2, quick=True, mutants=[
@@ -420,5 +524,31 @@ PROPERTIES = [
         "16 bits", "Limited", k=2, mutants=[
             Mutant("credits go back", "dibber.link.ethernet.sender", "judged & ~newer[15] & (beyond", "judged & (beyond", depth=20),
             Mutant("any credit is believed", "dibber.link.ethernet.sender", " & (beyond <= C.ETHERNET_CREDIT_MAX)", "", depth=12),
+    ]),
+    Property("ethernet-whole", "link/ethernet/buffer", "packets come out whole, without a gap, or not at all",
+        f"{DEPTH} units", "JoinedWhole", k=2, mutants=[
+            Mutant("a begun packet comes out", BUFFER, "stores & ends if whole else stores", "stores", depth=16, harness="JoinedWholeSmall"),
+            Mutant("goes on behind a gap", BUFFER, "(fragment.starts | (begun & (ahead == 0)))", "(fragment.starts | begun)",
+                depth=16, harness="JoinedWholeSmall"),
+            Mutant("a forgotten packet goes on", BUFFER, "If(ends_begun, begun.eq(0))", "If(ends_begun, begun.eq(begun))",
+                depth=20, harness="JoinedWholeSmall"),
+    ]),
+    Property("ethernet-whole-room", "link/ethernet/buffer", "within the credit, each frame finds room beside a begun packet",
+        f"{DEPTH} units", "ObeyedWhole", k=1, apart=True, mutants=[
+            Mutant("credit for a begun packet's units", BUFFER, "self.credit.eq(expected + depth - fifo.held)",
+                "self.credit.eq(expected + depth - fifo.level)", depth=30, harness="ObeyedWholeSmall"),
+    ]),
+    Property("ethernet-kept", "link/ethernet/buffer", "kept entries stay until they are committed or forgotten, and nothing else comes out",
+        f"{DEPTH} units × 68", "StoredKept", k=2, arrays=True, mutants=[
+            Mutant("kept entries are taken back", BUFFER, "Elif(self.rollback, written.eq(kept))", "Elif(self.rollback, written.eq(committed))",
+                depth=12, harness="StoredKeptSmall"),
+            Mutant("a forgotten entry is committed later", BUFFER, "written.eq(committed),\n                *([kept.eq(committed)] if keeps else []),",
+                "*([kept.eq(committed)] if keeps else []),", depth=12, harness="StoredKeptSmall"),
+    ]),
+    Property("ethernet-merge", "link/ethernet/departure", "packets of several peers do not mix, and each peer has its turn",
+        "3 peers", "Merged", k=2, quick=True, mutants=[
+            Mutant("the next entry is another's", "dibber.link.ethernet.departure", "grant.eq(Mux(begun != 0, begun,", "grant.eq(Mux(begun == 7, begun,", depth=12),
+            Mutant("a turn ends with an entry", "dibber.link.ethernet.departure", "If(source.ready & source.last,", "If(source.ready,", depth=12),
+            Mutant("the lowest always goes first", "dibber.link.ethernet.departure", "turn.eq(valid & behind)", "turn.eq(valid)", depth=24),
     ]),
 ]

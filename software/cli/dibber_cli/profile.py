@@ -28,6 +28,7 @@ class Profile:
     posted_up_ns, posted_down_ns : idle delay of a write by the card, and by the CPU
     link_rate           : on the wire, 10 bits per symbol, or of frames; bits per second
     mtu                 : bytes of payload of a frame, if the link is Ethernet; 0: it is serial
+    peers               : other cards that a link over Ethernet may have
     cable_ns            : delay through both transceivers and the cable
     copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : constants of a CPU's copy
     (bench/cpu.py)
@@ -54,6 +55,7 @@ class Profile:
     posted_down_ns: float
     link_rate: float
     mtu: int
+    peers: int
     cable_ns: float
     copy_element_ns: float
     copy_line_ns: float
@@ -129,6 +131,7 @@ RANGES = {
 # The same of numbers that a profile may leave out.
 OPTIONAL = {
     "link.mtu": (72, 9216),
+    "link.peers": (1, 15),
     "link.frame_loss": (0, 1),
     "link.frame_late": (0, 1),
     "link.switch_queue_bytes": (9300, 1 << 24),
@@ -154,6 +157,7 @@ KINDS = {
     },
     "card.data_width": POWER,
     "link.mtu": int,
+    "link.peers": int,
     "link.switch_queue_bytes": int,
     "window.combining_buffers": int,
     "memory.line_bytes": POWER,
@@ -266,6 +270,7 @@ def load(name: str) -> Profile:
             posted_down_ns=pcie["posted_down_ns"],
             link_rate=link["rate_gbps"] * 1e9,
             mtu=link.get("mtu", 0),
+            peers=link.get("peers", 1),
             cable_ns=link["transmit_ns"]
             + link["length_m"] * link["delay_ns_per_m"]
             + link["receive_ns"],

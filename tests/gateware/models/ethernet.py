@@ -203,10 +203,14 @@ class Receiver:
 
     `packets` is a list for each channel of (words, good). A packet that was cut off comes out as
     bad when the next one of the channel begins, or by `down`.
+
+    whole : of a packet that was cut off, nothing comes out. A frame that ends a begun packet does
+            so even if it proves bad
     """
 
-    def __init__(self, mac, peer, session, channels=4, vlan=None):
+    def __init__(self, mac, peer, session, channels=4, vlan=None, whole=False):
         self.mac, self.peer, self.session, self.vlan = mac, peer, session, vlan
+        self.whole = whole
         self.packets = [[] for _ in range(channels)]
         self.begun = [None] * channels  # words of a packet that may go on
         self.cut = [None] * channels  # words of a packet that has no end
@@ -214,6 +218,8 @@ class Receiver:
         self.counts = dict.fromkeys(("foreign", "bad", "stranger", "gap", "late", "taken"), 0)
 
     def take(self, data, error=False):
+        if self.whole:
+            self._forget(decode(data, self.mac, self.vlan))
         frame = decode(data, self.mac, self.vlan, error)
         if isinstance(frame, str):
             self.counts[frame] += 1
@@ -229,9 +235,26 @@ class Receiver:
         elif frame.source != self.peer:
             self.counts["stranger"] += 1
 
+    def is_ours(self, frame):
+        """It is DATA of this session."""
+        return (
+            isinstance(frame, Frame)
+            and frame.kind == ETHERNET_KIND.DATA
+            and (frame.source, frame.session) == (self.peer, self.session)
+        )
+
+    def ahead(self, frame):
+        return (frame.position - self.expected[frame.channel]) % 65536
+
+    def _forget(self, frame):
+        """Such a frame has begun: a packet that it does not continue is forgotten."""
+        if self.is_ours(frame) and self.ahead(frame) < 32768:
+            if frame.starts or self.ahead(frame):
+                self.begun[frame.channel] = None
+
     def _data(self, frame):
         n = frame.channel
-        ahead = (frame.position - self.expected[n]) % 65536
+        ahead = self.ahead(frame)
         if ahead >= 32768:
             self.counts["late"] += 1
             return

@@ -18,19 +18,25 @@ class CommitFIFO(LiteXModule):
     Parameters
     ----------
     depth : entries, a power of two
+    keeps : entries may be kept before they are committed: `keep` and `forget`
 
     Attributes
     ----------
     sink     : Endpoint(stored_layout), in   `ready`: there is room
     commit   : Signal(), in    entries before this cycle's one may come out
-    rollback : Signal(), in    those that are not committed are forgotten; `commit` goes first
+    keep     : Signal(), in    entries before this cycle's one stay in spite of `rollback`
+    rollback : Signal(), in    those that are neither committed nor kept are forgotten; `commit` and
+               `keep` go first
+    forget   : Signal(), in    those that are not committed are forgotten, kept ones too; `commit`
+               goes first, and `keep` does not
     source   : Endpoint(stored_layout), out
     level    : Signal(), out   committed entries in the memory
+    held     : Signal(), out   these, and the kept ones
     waits    : Signal(), out   a committed entry is in the memory or at `source`
 
     Cycles: 2 from commit to source; an entry a cycle.
     """
-    def __init__(self, depth):
+    def __init__(self, depth, keeps=False):
         assert depth & (depth - 1) == 0
         bits = log2_int(depth)
         self.sink     = sink   = stream.Endpoint(stored_layout())
@@ -45,6 +51,7 @@ class CommitFIFO(LiteXModule):
         # Pointers have one bit more than addresses, so a full memory differs from an empty one.
         written   = Signal(bits + 1)
         committed = Signal(bits + 1)
+        kept      = Signal(bits + 1) if keeps else committed
         consumed  = Signal(bits + 1)
         used      = Signal(bits + 1)
         reads     = Signal()
@@ -68,13 +75,26 @@ class CommitFIFO(LiteXModule):
             Cat(*outputs).eq(read.dat_r),
             self.waits.eq(source.valid | (self.level != 0)),
         ]
+        self.held = self.level
+        if keeps:
+            self.keep   = Signal()
+            self.forget = Signal()
+            self.held   = Signal(bits + 1)
+            self.comb += self.held.eq(kept - consumed)
         self.sync += [
             If(write.we, written.eq(written + 1)),
             If(self.commit,
-                committed.eq(written)
-            ).Elif(self.rollback,
-                written.eq(committed)
+                committed.eq(written),
+                *([kept.eq(written)] if keeps else []),
+            ).Elif(self.forget if keeps else self.rollback,
+                written.eq(committed),
+                *([kept.eq(committed)] if keeps else []),
             ),
+            *([
+                If(~self.commit & ~self.forget,
+                    If(self.keep, kept.eq(written)).Elif(self.rollback, written.eq(kept))
+                ),
+            ] if keeps else []),
             If(reads,
                 consumed.eq(consumed + 1),
                 source.valid.eq(1)
@@ -104,9 +124,14 @@ class ChannelReceiver(LiteXModule):
     packet there. A frame that is bad, or that finds no room, changes nothing here: it is a gap when
     the next one comes.
 
+    With `whole`, a packet comes out when all of it is here. So a packet that gets no more entries
+    is forgotten, and nothing of it comes out. A fragment that would end a begun packet in this way
+    does so when it starts, even if its frame proves bad.
+
     Parameters
     ----------
     depth : units in the buffer, a power of two
+    whole : packets come out whole, or not at all. They have at most `depth` units
 
     Attributes
     ----------
@@ -126,7 +151,7 @@ class ChannelReceiver(LiteXModule):
 
     Cycles: 3 from `end` to `source`.
     """
-    def __init__(self, depth):
+    def __init__(self, depth, whole=False):
         self.clear    = Signal()
         self.start    = Signal()
         self.fragment = fragment = stream.Endpoint(fragment_layout())
@@ -144,7 +169,7 @@ class ChannelReceiver(LiteXModule):
 
         # # #
 
-        self.fifo   = fifo = CommitFIFO(depth)
+        self.fifo   = fifo = CommitFIFO(depth, keeps=whole)
         self.source = fifo.source
         self.waits  = fifo.waits
         self.level  = fifo.level
@@ -164,6 +189,7 @@ class ChannelReceiver(LiteXModule):
         ends     = Signal()
         half     = Signal()
         bad      = Signal()
+        stores = self.taken & keeps & ~self.clear
         self.comb += [
             ahead.eq(self.position - expected),
             fifo.sink.valid.eq(self.unit & active & keeps & ~failed & (left != 0)),
@@ -177,12 +203,19 @@ class ChannelReceiver(LiteXModule):
             self.short.eq(self.end & self.good & active & (left != 0)),
             self.taken.eq(self.end & self.good & active & ~is_late & ~failed & (left == 0)),
             self.gap.eq(self.taken & is_gap),
-            fifo.commit.eq(self.taken & keeps & ~self.clear),
+            fifo.commit.eq(stores & ends if whole else stores),
             fifo.rollback.eq(self.start | self.end | self.clear),
         ]
+        ends_begun = self.start & ~ahead[15] & (fragment.starts | (ahead != 0))
+        if whole:
+            self.comb += [
+                fifo.keep.eq(stores),
+                fifo.forget.eq(ends_begun | self.clear),
+            ]
+            self.sync += If(ends_begun, begun.eq(0))
         self.sync += [
             # The fields of one cycle, so the credit never goes back.
-            self.credit.eq(expected + depth - fifo.level),
+            self.credit.eq(expected + depth - fifo.held),
             If(self.start,
                 active.eq(1),
                 is_late.eq(ahead[15]),

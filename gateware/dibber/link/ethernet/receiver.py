@@ -174,6 +174,59 @@ class FrameParser(LiteXModule):
             If(self.start, begun.eq(1)).Elif(ended, begun.eq(0)),
         ]
 
+# Status -------------------------------------------------------------------------------------------
+
+class StatusReader(LiteXModule):
+    """The payload of STATUS frames.
+
+    Attributes
+    ----------
+    start, unit, end, good : Signal(), in   as FrameParser has them; `start` of a STATUS frame
+    other : Signal(), in      another frame starts
+    data  : Signal(64), in
+    collects : Signal(), out  the present frame is STATUS
+    short : Signal(), out     with `end`: it has ended, and a unit of it is missing
+    whole : Signal(), out     a good STATUS frame has ended; of it:
+    nonce, their_session, state, heard, ping, pong : Signal, out
+    offered : Signal(64), out   credits of the four channels
+    """
+    def __init__(self):
+        self.start    = Signal()
+        self.other    = Signal()
+        self.unit     = Signal()
+        self.data     = Signal(64)
+        self.end      = Signal()
+        self.good     = Signal()
+        self.collects = collects = Signal()
+        self.short    = Signal()
+        self.whole    = Signal()
+        self.nonce         = Signal(16)
+        self.their_session = Signal(8)
+        self.state         = Signal(8)
+        self.heard         = Signal(16)
+        self.ping          = Signal(8)
+        self.pong          = Signal(8)
+        self.offered       = offered = Signal(64)
+
+        # # #
+
+        units = Signal(2)  # that came of it; 2: both
+        said  = Signal(64)
+        self.sync += [
+            If(self.unit & collects & (units != 2),
+                units.eq(units + 1),
+                If(units == 0, said.eq(self.data)).Else(offered.eq(self.data)),
+            ),
+            If(self.end | self.other, collects.eq(0)),
+            If(self.start, collects.eq(1), units.eq(0)),
+        ]
+        self.comb += [
+            Cat(self.nonce, self.their_session, self.state, self.heard, self.ping,
+                self.pong).eq(said),
+            self.short.eq(collects & (units != 2)),
+            self.whole.eq(self.end & self.good & collects & (units == 2)),
+        ]
+
 # Receiver -----------------------------------------------------------------------------------------
 
 class FrameReceiver(LiteXModule):
@@ -213,13 +266,14 @@ class FrameReceiver(LiteXModule):
         self.clear   = Signal()
         self.status  = Signal()
         self.sender  = parser.source
-        self.nonce         = Signal(16)
-        self.their_session = Signal(8)
-        self.state         = Signal(8)
-        self.heard         = Signal(16)
+        self.said = said   = StatusReader()
+        self.nonce         = said.nonce
+        self.their_session = said.their_session
+        self.state         = said.state
+        self.heard         = said.heard
         self.heard_session = parser.session
-        self.ping          = Signal(8)
-        self.pong          = Signal(8)
+        self.ping          = said.ping
+        self.pong          = said.pong
         self.alive         = Signal()
         self.credit_came   = Signal(channels)
         self.credit_values = [Signal(16) for _ in range(channels)]
@@ -271,24 +325,14 @@ class FrameReceiver(LiteXModule):
             ]
 
         # STATUS -----------------------------------------------------------------------------------
-        collects = Signal()
-        units    = Signal(2)  # that came of it; 2: both
-        said     = Signal(64)
-        offered  = Signal(64)
-        whole    = Signal()   # a good STATUS frame has ended
-        self.sync += [
-            If(parser.unit & collects & (units != 2),
-                units.eq(units + 1),
-                If(units == 0, said.eq(parser.data)).Else(offered.eq(parser.data)),
-            ),
-            If(parser.end, collects.eq(0)),
-            If(parser.start, collects.eq(0)),
-            If(is_status, collects.eq(1), units.eq(0)),
-        ]
+        whole = said.whole
         self.comb += [
-            Cat(self.nonce, self.their_session, self.state, self.heard, self.ping,
-                self.pong).eq(said),
-            whole.eq(parser.end & parser.good & collects & (units == 2)),
+            said.start.eq(is_status),
+            said.other.eq(parser.start),
+            said.unit.eq(parser.unit),
+            said.data.eq(parser.data),
+            said.end.eq(parser.end),
+            said.good.eq(parser.good),
             self.status.eq(whole),
         ]
 
@@ -300,7 +344,7 @@ class FrameReceiver(LiteXModule):
             *[self.credit_came[n].eq(
                 (whole & in_session) | (got & (parser.credit_channel == n)))
                 for n in range(channels)],
-            *[value.eq(Mux(whole, offered[16*n:16*n + 16], parser.credit))
+            *[value.eq(Mux(whole, said.offered[16*n:16*n + 16], parser.credit))
                 for n, value in enumerate(self.credit_values)],
         ]
         any_of = lambda name: Reduce("OR", [getattr(receiver, name) for receiver in receivers])
@@ -308,9 +352,9 @@ class FrameReceiver(LiteXModule):
             "FRAMES_RECEIVED": (whole & (from_peer | self.clear)) | any_of("taken"),
             "FRAMES_FOREIGN":  parser.foreign,
             "FRAMES_STRANGER": parser.end & parser.good & (stranger |
-                (collects & ~from_peer & ~self.clear & (units == 2))),
+                (said.collects & ~said.short & ~from_peer & ~self.clear)),
             "FRAMES_BAD":      parser.bad | any_of("short") |
-                (parser.end & parser.good & collects & (units != 2)),
+                (parser.end & parser.good & said.short),
             "FRAMES_GAP":      any_of("gap"),
             "FRAMES_LATE":     any_of("late"),
             "FRAMES_NO_ROOM":  any_of("no_room"),

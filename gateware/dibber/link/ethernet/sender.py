@@ -27,10 +27,15 @@ class Packer(LiteXModule):
     ----------
     limit : units of a fragment, at most; a fragment has at least one
     depth : units that may wait, at least `limit`
+    targets : bits of `target`, one for each place that a packet may go to; 0: there is one place
 
     Attributes
     ----------
     sink      : Endpoint(word_layout), in
+    target    : Signal(targets), in   with the first word: one-hot. `fragments` shows it
+    abandon   : Signal(), in    end the begun packet as bad, and take no word. With `targets`, its
+                last fragment goes nowhere
+    open      : Signal(), out   a packet has begun
     up        : Signal(), in
     busy      : Signal(), in    a fragment is being sent; its units are not forgotten
     units     : Endpoint([data]), out
@@ -39,22 +44,23 @@ class Packer(LiteXModule):
 
     Cycles: a word a cycle; one more for a fragment that does not end its packet.
     """
-    def __init__(self, limit, depth):
+    def __init__(self, limit, depth, targets=0):
         assert 2 <= limit <= depth
         self.sink = sink = stream.Endpoint(word_layout())
         self.up   = Signal()
         self.busy = Signal()
+        self.abandon = abandon = Signal()
 
         # # #
 
         self.unit_fifo = unit_fifo = ResetInserter()(
             stream.SyncFIFO([("data", 64)], depth, buffered=True))
         self.fragment_fifo = fragment_fifo = ResetInserter()(
-            stream.SyncFIFO(fragment_layout(), FRAGMENTS, buffered=False))
+            stream.SyncFIFO(fragment_layout(targets), FRAGMENTS, buffered=False))
         self.units     = unit_fifo.source
         self.fragments = fragment_fifo.source
 
-        open_  = Signal()    # a packet has begun
+        self.open = open_ = Signal()
         fresh  = Signal()    # none of its fragments has ended
         low    = Signal(32)  # first word of the next unit
         has_low = Signal()
@@ -67,17 +73,25 @@ class Packer(LiteXModule):
         pushes = Signal()    # a unit is complete
         closes = Signal()    # a fragment is complete
         fragment = fragment_fifo.sink
+        ends_early = Signal()
+        if targets:
+            self.target = Signal(targets)
+            present     = Signal(targets)  # of the begun packet
+            self.sync  += If(takes & sink.first, present.eq(self.target))
+            self.comb  += fragment.target.eq(Mux(abandon, 0, Mux(open_, present, self.target)))
         self.comb += [
-            works.eq(self.up & ~stale & sink.valid & unit_fifo.sink.ready & fragment.ready),
-            cut.eq(works & open_ & sink.first),
-            full.eq(works & open_ & ~sink.first & (count == limit)),
-            takes.eq(works & ~cut & ~full & (open_ | sink.first)),
+            ends_early.eq(sink.first | abandon),
+            works.eq(self.up & ~stale & (sink.valid | abandon) & unit_fifo.sink.ready &
+                fragment.ready),
+            cut.eq(works & open_ & ends_early),
+            full.eq(works & open_ & ~ends_early & (count == limit)),
+            takes.eq(works & ~abandon & ~cut & ~full & (open_ | sink.first)),
             pushes.eq((takes & (has_low | sink.last)) | (cut & has_low)),
             # A fragment has at least one unit. If all units of the cut packet are in fragments, the
             # other end ends it as bad when the next packet begins.
             closes.eq((takes & sink.last) | (cut & (has_low | (count != 0))) | full),
             # A word that belongs to no packet is the rest of one that was lost.
-            sink.ready.eq(takes | (~open_ & ~sink.first)),
+            sink.ready.eq(takes | (~open_ & ~sink.first & ~abandon)),
             unit_fifo.sink.valid.eq(pushes),
             unit_fifo.sink.data.eq(Mux(has_low, Cat(low, sink.data), sink.data)),
             fragment.valid.eq(closes),

@@ -55,10 +55,11 @@ class StatusSchedule(LiteXModule):
     ----------
     depths : units in the receive buffer of each channel
     period : cycles between STATUS frames
+    state_bits : of `state`
 
     Attributes
     ----------
-    state   : Signal(18), in           what STATUS frames tell beside credits
+    state   : Signal(state_bits), in   what STATUS frames tell beside credits
     up      : Signal(), in
     credits : list of Signal(16), in
     sent    : Signal(), in             a STATUS frame begins: it tells all of this
@@ -66,9 +67,9 @@ class StatusSchedule(LiteXModule):
     due     : Signal(), out
     channel : Signal(2), out           the next one, in turn, of those whose credit has changed
     """
-    def __init__(self, depths, period):
+    def __init__(self, depths, period, state_bits=18):
         channels = len(depths)
-        self.state   = Signal(18)
+        self.state   = Signal(state_bits)
         self.up      = Signal()
         self.credits = [Signal(16) for _ in depths]
         self.sent    = Signal()
@@ -79,7 +80,7 @@ class StatusSchedule(LiteXModule):
         # # #
 
         age     = Signal(max=period)
-        state   = Signal(18)        # that was told last
+        state   = Signal(state_bits) # that was told last
         lags    = Signal(channels)  # a quarter of the buffer was not told
         changed = Signal(channels)
         behind  = Signal(channels)  # of these, those behind the present channel
@@ -107,6 +108,141 @@ class StatusSchedule(LiteXModule):
             ),
             # Between two frames the choice has many cycles.
             If(self.told, *[If(pick[n], self.channel.eq(n)) for n in range(channels)]),
+        ]
+
+# Frame --------------------------------------------------------------------------------------------
+
+class FrameBuilder(LiteXModule):
+    """Make the frames of one station: addresses, header, payload.
+
+    A frame that has begun goes on without a gap if its units come without one.
+
+    Parameters
+    ----------
+    vlan, priority : of the tag; None: no tag
+
+    Attributes
+    ----------
+    source   : Endpoint(frame_layout), out
+    mac      : Signal(48), in    own address
+    busy     : Signal(), out     a frame is being made
+    begins_data, begins_status : Signal(), in   while not busy: a frame begins. In the same cycle:
+    peer_mac : Signal(48), in    destination
+    session  : Signal(8), in     of the destination
+    fragment : Record(fragment_layout), in      DATA
+    channel, position : Signal, in              DATA
+    state, credits : Signal(64), in             STATUS: the two units of the payload
+    credit_channel, credit : Signal, in         DATA: read when the header is sent, with `told`
+    told     : Signal(), out
+    ends     : Signal(), out     the frame's last unit is taken
+    units    : Endpoint([data]), in             DATA: the payload
+
+    Cycles: 2 from `begins_data` to the frame's first word; 2 between two frames.
+    """
+    def __init__(self, vlan=None, priority=0):
+        tagged = vlan is not None
+        self.mac           = Signal(48)
+        self.busy          = busy = Signal()
+        self.begins_data   = Signal()
+        self.begins_status = Signal()
+        self.peer_mac      = Signal(48)
+        self.session       = Signal(8)
+        self.fragment      = stream.Endpoint(fragment_layout())
+        self.channel       = Signal(2)
+        self.position      = Signal(16)
+        self.state         = Signal(64)
+        self.credits       = Signal(64)
+        self.credit_channel = Signal(2)
+        self.credit        = Signal(16)
+        self.told          = Signal()
+        self.ends          = Signal()
+        self.units         = units = stream.Endpoint([("data", 64)])
+
+        # # #
+
+        self.shifter = shifter = UnitShifter(tagged)
+        self.source  = shifter.source
+        unit         = shifter.sink
+
+        header   = header_index(tagged)
+        index    = Signal(3)    # unit of the head; header + 1: payload
+        left     = Signal(12)   # units of payload to send
+        is_data  = Signal()
+        target   = Signal(48)
+        session  = Signal(8)
+        fragment = stream.Endpoint(fragment_layout())
+        position = Signal(16)
+        channel  = Signal(2)
+        status   = [Signal(64), Signal(64)]
+        self.sync += [
+            If(self.begins_status | self.begins_data,
+                busy.eq(1),
+                index.eq(0),
+                is_data.eq(self.begins_data),
+                target.eq(self.peer_mac),
+                session.eq(self.session),
+            ),
+            If(self.begins_status,
+                left.eq(STATUS_UNITS),
+                status[0].eq(self.state),
+                status[1].eq(self.credits),
+            ),
+            If(self.begins_data,
+                left.eq(self.fragment.units),
+                *[getattr(fragment, name).eq(getattr(self.fragment, name))
+                    for name in ["half", "starts", "ends", "bad"]],
+                position.eq(self.position),
+                channel.eq(self.channel),
+            ),
+            If(unit.valid & unit.ready,
+                If(unit.last, busy.eq(0)),
+                If(index <= header, index.eq(index + 1)).Else(left.eq(left - 1)),
+            ),
+        ]
+        # A STATUS frame tells the credits of its begin, and its receiver ignores its header's.
+        self.comb += [
+            self.told.eq(unit.valid & unit.ready & (index == header) & is_data),
+            self.ends.eq(unit.valid & unit.ready & unit.last),
+        ]
+
+        # Units ------------------------------------------------------------------------------------
+        lead    = Signal(64)
+        head    = Signal(64)
+        payload = Signal(64)
+        ready   = Signal()     # the unit is there
+        kind    = Mux(is_data, Constant(ETHERNET_KIND.DATA, 3), Constant(ETHERNET_KIND.STATUS, 3))
+        flag    = lambda name: getattr(fragment, name) & is_data
+        self.comb += head.eq(Cat(
+            Mux(is_data, channel, 0), flag("starts"), flag("ends"), flag("bad"), kind,
+            session,
+            left, flag("half"), Constant(0, 1), self.credit_channel,
+            position,
+            self.credit))
+        if tagged:
+            leads = [
+                Cat(Constant(0, 48), target[:16]),
+                Cat(target[16:], self.mac[:32]),
+                Cat(self.mac[32:], Constant(TAG_TYPE, 16),
+                    Constant(big_endian(priority << 13 | vlan), 16), Constant(FRAME_TYPE, 16)),
+            ]
+        else:
+            leads = [
+                Cat(Constant(0, 16), target),
+                Cat(self.mac, Constant(FRAME_TYPE, 16)),
+            ]
+        self.comb += [
+            Case(index, {
+                **{n: lead.eq(value) for n, value in enumerate([*leads, head])},
+                "default": lead.eq(payload),
+            }),
+            payload.eq(Mux(is_data, units.data, Mux(left == STATUS_UNITS, status[0], status[1]))),
+            ready.eq(~is_data | (index <= header) | units.valid),
+            unit.valid.eq(busy & ready),
+            unit.data.eq(lead),
+            unit.whole.eq(1),
+            unit.first.eq(index == 0),
+            unit.last.eq((index > header) & (left == 1)),
+            units.ready.eq(is_data & busy & (index > header) & unit.ready),
         ]
 
 # Transmitter --------------------------------------------------------------------------------------
@@ -144,8 +280,9 @@ class FrameTransmitter(LiteXModule):
     """
     def __init__(self, depths, queues, period, vlan=None, priority=0):
         channels = len(depths)
-        tagged   = vlan is not None
-        self.mac          = Signal(48)
+        self.builder      = builder = FrameBuilder(vlan, priority)
+        self.source       = builder.source
+        self.mac          = builder.mac
         self.peer_mac     = Signal(48)
         self.nonce        = Signal(16)
         self.session      = Signal(8)
@@ -163,10 +300,6 @@ class FrameTransmitter(LiteXModule):
         self.frame_sent   = Signal()
 
         # # #
-
-        self.shifter = shifter = UnitShifter(tagged)
-        self.source  = shifter.source
-        unit         = shifter.sink
 
         # Channels ---------------------------------------------------------------------------------
         self.scheduler = scheduler = FrameScheduler(channels)
@@ -212,104 +345,38 @@ class FrameTransmitter(LiteXModule):
             ~begins_status & (schedule.due | self.ping.valid | self.pong.valid))
 
         # Frame ------------------------------------------------------------------------------------
-        header   = header_index(tagged)
-        index    = Signal(3)    # unit of the head; header + 1: payload
-        left     = Signal(12)   # units of payload to send
-        busy     = Signal()
-        is_data  = Signal()
-        fragment = stream.Endpoint(fragment_layout())
-        position = Signal(16)
-        channel  = Signal(2)
-        credit   = Signal(16)
-        lead     = Signal(64)
-        status   = [Signal(64), Signal(64)]
-        payload  = Signal(64)
-        ready    = Signal()     # the unit is there
         of_choice = lambda name: value_of(
             scheduler.choice, [getattr(packer.fragments, name) for packer in packers])
         self.comb += [
-            begins_status.eq(~busy & status_due),
-            begins.eq(~busy & ~status_due & (scheduler.choice != 0)),
+            begins_status.eq(~builder.busy & status_due),
+            begins.eq(~builder.busy & ~status_due & (scheduler.choice != 0)),
+            builder.begins_status.eq(begins_status),
+            builder.begins_data.eq(begins),
             scheduler.sent.eq(begins),
             self.frame_sent.eq(begins_status | begins),
             # One number in a frame: see RoundTrip.
             self.ping.ready.eq(begins_status & self.ping.valid & ~self.pong.valid),
             self.pong.ready.eq(begins_status),
-        ]
-        self.sync += [
-            If(begins_status | begins,
-                busy.eq(1),
-                index.eq(0),
-                is_data.eq(begins),
-            ),
-            If(begins_status,
-                left.eq(STATUS_UNITS),
-                status[0].eq(Cat(
-                    self.nonce, self.session,
-                    Cat(self.known, self.ping.ready, self.pong.valid, Constant(0, 5)),
-                    self.peer, self.ping.number, self.pong.number)),
-                status[1].eq(Cat(*self.credits)),
-            ),
-            If(begins,
-                chosen.eq(scheduler.choice),
-                left.eq(of_choice("units")),
-                *[getattr(fragment, name).eq(of_choice(name))
-                    for name in ["units", "half", "starts", "ends", "bad"]],
-                position.eq(value_of(scheduler.choice, [limit.position for limit in limits])),
-                channel.eq(value_of(scheduler.choice, range(channels))),
-            ),
-        ]
-
-        # Units ------------------------------------------------------------------------------------
-        self.sync += [
-            If(unit.valid & unit.ready,
-                If(unit.last,
-                    busy.eq(0),
-                    chosen.eq(0),
-                ),
-                If(index <= header, index.eq(index + 1)).Else(left.eq(left - 1)),
-            ),
-        ]
-        self.comb += [
-            # A STATUS frame tells the credits of its begin, and its receiver ignores its header's.
-            schedule.told.eq(unit.valid & unit.ready & (index == header) & is_data),
-            Case(schedule.channel, {n: credit.eq(now) for n, now in enumerate(self.credits)}),
-        ]
-        head = Signal(64)
-        kind = Mux(is_data, Constant(ETHERNET_KIND.DATA, 3), Constant(ETHERNET_KIND.STATUS, 3))
-        flag = lambda name: getattr(fragment, name) & is_data
-        self.comb += head.eq(Cat(
-            Mux(is_data, channel, 0), flag("starts"), flag("ends"), flag("bad"), kind,
-            self.peer_session,
-            left, flag("half"), Constant(0, 1), schedule.channel,
-            position,
-            credit))
-        if tagged:
-            leads = [
-                Cat(Constant(0, 48), self.peer_mac[:16]),
-                Cat(self.peer_mac[16:], self.mac[:32]),
-                Cat(self.mac[32:], Constant(TAG_TYPE, 16),
-                    Constant(big_endian(priority << 13 | vlan), 16), Constant(FRAME_TYPE, 16)),
-            ]
-        else:
-            leads = [
-                Cat(Constant(0, 16), self.peer_mac),
-                Cat(self.mac, Constant(FRAME_TYPE, 16)),
-            ]
-        self.comb += [
-            Case(index, {
-                **{n: lead.eq(value) for n, value in enumerate([*leads, head])},
-                "default": lead.eq(payload),
-            }),
-            payload.eq(Mux(is_data, value_of(chosen, [packer.units.data for packer in packers]),
-                Mux(left == STATUS_UNITS, status[0], status[1]))),
-            ready.eq(~is_data | (index <= header) |
-                value_of(chosen, [packer.units.valid for packer in packers])),
-            unit.valid.eq(busy & ready),
-            unit.data.eq(lead),
-            unit.whole.eq(1),
-            unit.first.eq(index == 0),
-            unit.last.eq((index > header) & (left == 1)),
-            *[packer.units.ready.eq(chosen[n] & is_data & busy & (index > header) & unit.ready)
+            builder.peer_mac.eq(self.peer_mac),
+            builder.session.eq(self.peer_session),
+            *[getattr(builder.fragment, name).eq(of_choice(name))
+                for name in ["units", "half", "starts", "ends", "bad"]],
+            builder.position.eq(value_of(scheduler.choice, [limit.position for limit in limits])),
+            builder.channel.eq(value_of(scheduler.choice, range(channels))),
+            builder.state.eq(Cat(
+                self.nonce, self.session,
+                Cat(self.known, self.ping.ready, self.pong.valid, Constant(0, 5)),
+                self.peer, self.ping.number, self.pong.number)),
+            builder.credits.eq(Cat(*self.credits)),
+            schedule.told.eq(builder.told),
+            builder.credit_channel.eq(schedule.channel),
+            Case(schedule.channel, {n: builder.credit.eq(now) for n, now in enumerate(self.credits)}),
+            builder.units.valid.eq(value_of(chosen, [packer.units.valid for packer in packers])),
+            builder.units.data.eq(value_of(chosen, [packer.units.data for packer in packers])),
+            *[packer.units.ready.eq(chosen[n] & builder.units.ready)
                 for n, packer in enumerate(packers)],
+        ]
+        self.sync += [
+            If(begins, chosen.eq(scheduler.choice)),
+            If(builder.ends, chosen.eq(0)),
         ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
+from dibber.interface.ethernet import ETHERNET_COUNTER
 from libdibber import Card
 
 # Advice for each reason.
@@ -56,8 +57,17 @@ def read_state(card: Card) -> dict[str, Any]:
     }
 
 
+def read_frames(card: Card) -> dict[str, int]:
+    """FRAMES_*, by their names in lower case; empty if the card's link is not Ethernet."""
+    if not fields("FEATURES", card.read_register("FEATURES"))["ethernet"]:
+        return {}
+    return {name.lower(): card.read_register(name) for name, _, _ in ETHERNET_COUNTER.values}
+
+
 def read(card: Card) -> dict[str, Any]:
-    """State, reason, peer, slack and counters of a card's link, as a dictionary."""
+    """State, reason, peer, slack, counters, and frames over Ethernet, of a card's link, as a
+    dictionary.
+    """
     peer = card.read_register("LINK_PEER")
     counts = card.info()["counters"]
     return {
@@ -69,6 +79,7 @@ def read(card: Card) -> dict[str, Any]:
             for level in fields("LINK_SLACK_HIGH", card.read_register("LINK_SLACK_HIGH")).values()
         ],
         "counters": {name.lower(): counts[name.lower()] for name in LINK_COUNTERS},
+        "frames": read_frames(card),
     }
 
 
@@ -97,4 +108,5 @@ def rows(link):
         ),
         ("slack, most words", " ".join(str(n) for n in link["slack_high"])),
     ]
-    return found + [(name, value) for name, value in link["counters"].items() if value]
+    counts = {**link["counters"], **link["frames"]}
+    return found + [(name, value) for name, value in counts.items() if value]

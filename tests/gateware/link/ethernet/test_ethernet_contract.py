@@ -2,6 +2,10 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from functools import partial
+
+from dibber.link.ethernet.star import EthernetStar
+
 from gateware.link.ethernet.wire import FramePair
 from gateware.models.port_contract import PortContract
 
@@ -23,3 +27,16 @@ class TestEthernetPortWithTag(PortContract):
 
     def pair(self, random):
         return FramePair(random, buffers=BUFFERS, queues=QUEUES, vlan=0x123, priority=5)
+
+
+class TestEthernetStar(PortContract):
+    """With room for two peers, of which one is there. Packets leave when they are whole."""
+
+    stores = True
+    passage = 400
+
+    def pair(self, random):
+        ports = partial(
+            EthernetStar, 2, mtu=72, period=64, buffers=(128, 128, 256, 128), queues=QUEUES
+        )
+        return FramePair(random, ports=ports)

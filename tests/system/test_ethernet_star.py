@@ -1,0 +1,61 @@
+"""Four cards around one Ethernet switch: they find each other, and each puts to all others."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import subprocess
+import sys
+
+import pytest
+from dibber.interface.description import STATUS
+from dibber_cli import paths
+from network import opened, put_blocks, register
+from soak import ethernet_star
+
+PROFILE = "eth10g"
+CARDS = 4
+HALF = 1 << 14
+OFF_US = 1500
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    """The simulated card over Ethernet."""
+    script = paths.ROOT / "hw" / "sim" / "build.py"
+    done = subprocess.run(
+        [sys.executable, script, "--profile", PROFILE], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_all_cards_put_to_all_others_at_once_and_each_gets_its_share(seed):
+    """A sample of the campaign of `make soak`."""
+    report = ethernet_star.run(1, CARDS, seed)
+    assert report["failed"] == [] and report["bytes_wrong"] == report["link_lost"] == 0
+    assert report["jain"] > 0.95, report
+
+
+def test_lost_and_overtaken_frames_between_four_cards_cost_time_and_no_byte(seed):
+    report = ethernet_star.run(1, CARDS, seed, loss=0.02, late=0.02)
+    assert report["failed"] == [] and report["bytes_wrong"] == 0
+
+
+def lost(side):
+    return side.card.info()["counters"]["link_lost"]
+
+
+@pytest.mark.fault
+def test_two_cards_talk_while_a_third_loses_its_power(seed):
+    """The third comes back as a card without a host: it tells number 0, which card 0 has."""
+    until = (OFF_US + 700) * 1000
+    options = ("--at", f"{OFF_US} power card2")
+    with opened(f"star:{CARDS}", seed, options, PROFILE) as network:
+        maps = network.map()
+        assert [found["hosts"] for found in maps] == [[0, 1, 2, 3]] * CARDS
+        keys = network.together(register(2 * HALF))
+        ended = network.on({n: put_blocks(1 - n, keys[1 - n], 4096, until) for n in (0, 1)})
+        links_lost = network.on({n: lost for n in (0, 1, 3)})
+    for statuses, longest, begin in ended.values():
+        assert set(statuses) == {STATUS.OK} and begin < OFF_US * 1000
+        # No put between the two waited for the third.
+        assert longest < 100_000
+    assert links_lost == {0: 1, 1: 1, 3: 1}
