@@ -87,6 +87,7 @@ BLOCKS = {
     "ethernet": lambda platform, dw: EthernetPort(),
     "ring": lambda platform, dw: RingPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
+    "held_host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES, hold_off=True),
     "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions": lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns": lambda platform, dw: CommandTurns(),

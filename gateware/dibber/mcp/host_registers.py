@@ -10,6 +10,7 @@ from litex.gen import *
 
 from dibber.common.code_identity import code_crc
 from dibber.common.counters import Counters
+from dibber.host.hold_off import hold_off_layout
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.register_bank import RegisterBank, line_port
 from dibber.layouts import SHOWN, shown_layout
@@ -55,6 +56,7 @@ class HostRegisters(LiteXModule):
     sram_bytes : of the control program's SRAM, shown to the host
     window     : the card has the remote window, shown to the host
     ethernet   : the link is Ethernet, shown to the host
+    hold_off   : interrupts can be held, shown to the host
 
     Attributes
     ----------
@@ -79,9 +81,11 @@ class HostRegisters(LiteXModule):
     link_nonce   : Signal(16), out
     key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
     key_next, keys_left : Signal(32), in
+    hold_off     : Record(hold_off_layout()), out   register HOLD_OFF is written; None without
+                   hold-off
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
-                 window=False, ethernet=False):
+                 window=False, ethernet=False, hold_off=False):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -103,11 +107,13 @@ class HostRegisters(LiteXModule):
         self.key_draw     = Record([("strobe", 1), ("value", 32)])
         self.key_next     = Signal(32)
         self.keys_left    = Signal(32)
+        self.hold_off     = Record(hold_off_layout()) if hold_off else None
 
         # # #
 
         counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
-        self.bank  = bank = RegisterBank(HOST, data_width, omit=counted, readback=True)
+        absent     = [] if hold_off else ["HOLD_OFF"]
+        self.bank  = bank = RegisterBank(HOST, data_width, omit=[*counted, *absent], readback=True)
         self.port  = port = line_port(data_width)
         status     = bank.status
         storage    = {name: signals[0] for name, signals in bank.storage.items()}
@@ -121,7 +127,7 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None, window=window, ethernet=ethernet)
+        features = dict(flash=flash is not None, window=window, ethernet=ethernet, hold_off=hold_off)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
@@ -189,6 +195,14 @@ class HostRegisters(LiteXModule):
             status["KEY_NEXT"][0].eq(self.key_next),
             status["KEYS_LEFT"][0].eq(self.keys_left),
         ]
+
+        # Hold-off ---------------------------------------------------------------------------------
+
+        if hold_off:
+            self.comb += [
+                self.hold_off.strobe.eq(bank.strobe["HOLD_OFF"][0]),
+                *[getattr(self.hold_off, name).eq(field) for name, field in bank.fields(HOST, "HOLD_OFF").items()],
+            ]
 
         # Flash ------------------------------------------------------------------------------------
 

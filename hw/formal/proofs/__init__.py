@@ -28,6 +28,7 @@ FILES = (
     "ring",
     "window",
     "teller",
+    "hold_off",
 )
 
 def properties():

@@ -31,7 +31,18 @@ CALLS = (
     "children",
 )
 PAIRS = ("bytes", "no_system_calls", "protection", "interrupt", "unbind")
-NETWORK = ("ping", "flood", "udp", "tcp", "mtu", "beside", "cable", "updown", "halt")
+NETWORK = (
+    "ping",
+    "flood",
+    "udp",
+    "tcp",
+    "held",
+    "mtu",
+    "beside",
+    "cable",
+    "updown",
+    "halt",
+)
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
 KILLS = 20
