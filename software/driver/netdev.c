@@ -10,6 +10,7 @@
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
 #include <linux/module.h>
+#include <linux/rtnetlink.h>
 
 static bool netdev = true;
 module_param(netdev, bool, 0444);
@@ -338,4 +339,28 @@ void dibber_net_remove(struct dibber_card *card)
 	unregister_netdev(card->net);
 	free_netdev(card->net);
 	card->net = NULL;
+}
+
+bool dibber_net_down(struct dibber_card *card)
+{
+	bool was_up;
+
+	if (!card->net)
+		return false;
+	rtnl_lock();
+	was_up = netif_running(card->net);
+	dev_close(card->net);
+	rtnl_unlock();
+	return was_up;
+}
+
+void dibber_net_up(struct dibber_card *card)
+{
+	int rc;
+
+	rtnl_lock();
+	rc = dev_open(card->net, NULL);
+	rtnl_unlock();
+	if (rc)
+		netdev_err(card->net, "is down after the card's reset: %d\n", rc);
 }

@@ -31,8 +31,14 @@ NETWORK_TESTS = {
     "all; rate, fairness, bound by cut and link.",
 }
 
+# Benchmarks in a guest, which 'bench all' leaves out: they need QEMU, and many minutes.
+GUEST_TESTS = {
+    "tcp": "TCP over the network device in a guest: write size, socket buffer, MTU; rate and "
+    "interrupts, beside puts.",
+}
+
 # Benchmarks that always start simulated cards of their own: they take no URIs and no --timeline.
-OWN_CARDS = {*NETWORK_TESTS, "mpi"}
+OWN_CARDS = {*NETWORK_TESTS, *GUEST_TESTS, "mpi"}
 
 # Module of a benchmark that is not the one of its name.
 MODULES = {"pattern": "traffic"}

@@ -7,11 +7,11 @@ import json
 import pathlib
 import types
 
-from dibber_cli.bench import MODULES, NETWORK_TESTS, TESTS
+from dibber_cli.bench import GUEST_TESTS, MODULES, NETWORK_TESTS, TESTS
 from dibber_cli.errors import CommandError
 
 KEYS = {"test", "profile", "seed", "points", "versions"}  # of the JSON that report.write() writes
-ORDER = [*TESTS, *NETWORK_TESTS]
+ORDER = [*TESTS, *NETWORK_TESTS, *GUEST_TESTS]
 
 
 def module(test: str) -> types.ModuleType:
