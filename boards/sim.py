@@ -137,7 +137,7 @@ class SimCard(LiteXModule):
             ethernet = EthernetPort(mtu=mtu) if peers == 1 else EthernetStar(peers, mtu=mtu)
         serial      = self.serial if mtu is None else None
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes, port=ethernet, window=window)
+            sram_bytes=sram_bytes, port=ethernet, window=window, hold_off=True)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}

@@ -103,7 +103,7 @@ class PCIeBoard(LiteXModule):
         pads       = self.platform.request("spiflash", loose=True)
         self.flash = pads and S7FlashPHY(pads)
         self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, pads and self.flash.pads,
-            sram_bytes=sram_of(self.platform.device))
+            sram_bytes=sram_of(self.platform.device), hold_off=True)
         self.debug = DebugTransport()
         self.jtag  = XilinxJTAG()
         self.comb += [

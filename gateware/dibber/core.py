@@ -92,6 +92,7 @@ class DibberCore(LiteXModule):
                  `serial`. Then `serial` is None, and there is no equipment
     window     : the card has the remote window: BAR 2, for which the PHY has `in_aperture` (see
                  HostInterface). The last endpoint belongs to it
+    hold_off   : interrupts can be held by count and time (HoldOff); not with `host`
 
     Attributes
     ----------
@@ -100,12 +101,13 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES, host=None, port=None, window=False):
+                 sram_bytes=SRAM_BYTES, host=None, port=None, window=False, hold_off=False):
+        assert host is None or not hold_off
         # The Column -------------------------------------------------------------------------------
 
         self.host      = host      = host or HostInterface(
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS),
-            aperture=C.APERTURE_BYTES if window else 0)
+            aperture=C.APERTURE_BYTES if window else 0, hold_off=hold_off)
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         self.packet    = packet    = PacketLayer(data_width, reach.address)
         self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
@@ -120,7 +122,7 @@ class DibberCore(LiteXModule):
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
-            window=window, frames=getattr(port, "frame_counters", None))
+            window=window, frames=getattr(port, "frame_counters", None), hold_off=hold_off)
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
         self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None
@@ -139,6 +141,8 @@ class DibberCore(LiteXModule):
         self.connect_halt()
         if window:
             self.connect_window()
+        if hold_off:
+            self.comb += host.hold_off.eq(registers.hold_off)
 
     # Column ---------------------------------------------------------------------------------------
 

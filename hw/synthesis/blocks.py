@@ -91,6 +91,7 @@ BLOCKS = {
     "ring": lambda platform, dw: RingPort(),
     "ring_pair": lambda platform, dw: RingPairPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
+    "held_host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES, hold_off=True),
     "slots": lambda platform, dw: Slots(dw, readers=7, writers=3, favourite=5),
     "regions": lambda platform, dw: RegionTable(C.REGIONS, ports=4),
     "turns": lambda platform, dw: CommandTurns(),

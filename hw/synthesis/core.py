@@ -73,7 +73,16 @@ class CoreBox(LiteXModule):
     """
 
     def __init__(
-        self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None
+        self,
+        platform,
+        phy,
+        serial,
+        data_width,
+        clock_hz,
+        board="",
+        flash=None,
+        sram_bytes=None,
+        hold_off=True,
     ):
         self.dmi = dmi_port()
         self.link = LiteXModule()
@@ -82,6 +91,7 @@ class CoreBox(LiteXModule):
         # # #
 
         assert phy.data_width == data_width
+        assert hold_off, "the module has it, see Core"
         pins = {
             f"{direction[0]}_{name}": signal
             for direction, name, signal in boundary(
@@ -95,11 +105,11 @@ class CoreBox(LiteXModule):
 
 
 class Core(LiteXModule):
-    """DibberCore between PHYs that are pins, with the smaller SRAM, so that it fits each part.
-    `pins` is its boundary.
+    """DibberCore between PHYs that are pins, with the smaller SRAM, so that it fits each part. It
+    has the options of the PCIe boards. `pins` is its boundary.
     """
 
-    def __init__(self, platform, data_width, clock_hz):
+    def __init__(self, platform, data_width, clock_hz, hold_off=True):
         self.cd_sys = ClockDomain()
         self.phy = SimPCIePHY(data_width)
         self.serial = SimSerialPHY()
@@ -112,18 +122,21 @@ class Core(LiteXModule):
             clock_hz,
             flash=self.flash,
             sram_bytes=SRAM_SCARCE,
+            hold_off=hold_off,
         )
         self.pins = boundary(self.phy, self.serial, self.core.dmi, self.core.link.up, self.flash)
         for _, name, signal in self.pins:
             signal.name_override = name
 
 
-def generate(folder, data_width, clock_hz):
+def generate(folder, data_width, clock_hz, hold_off=True):
     """Verilog of the core in `folder`, and as a box in dibber_core_box.v; names of the sources, and
     of memory contents.
+
+    hold_off : as on the PCIe boards; False: the core without options
     """
     platform = SourceList()
-    core = Core(platform, data_width, clock_hz)
+    core = Core(platform, data_width, clock_hz, hold_off)
     verilog = convert(
         core, {core.cd_sys.clk, core.cd_sys.rst, *[signal for _, _, signal in core.pins]}, name=TOP
     )

@@ -181,7 +181,7 @@ class Same:
             mock.patch.object(Interface, "hash", 0),
             mock.patch.object(Interface, "version_word", 0),
         ):
-            self.sources, data = core.generate(self.folder, width, CLOCK_HZ)
+            self.sources, data = core.generate(self.folder, width, CLOCK_HZ, hold_off=False)
         texts = [(self.folder / name).read_text() for name in self.sources]
         self.around = [*map(normalized, texts[1:]), *[(self.folder / n).read_text() for n in data]]
         self.text = digest(normalized(texts[0]), *self.around)

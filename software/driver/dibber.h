@@ -146,6 +146,7 @@ struct dibber_vector {
  * @queue_told: @queue_taken as the card last heard
  * @producer: administrator commands, modulo 2³²
  * @net: the network device, or NULL; constant from probe() to remove()
+ * @net_was_up: before the reset that is under way; guarded by the device's lock
  */
 struct dibber_card {
 	struct kref references;
@@ -183,6 +184,7 @@ struct dibber_card {
 	u32 producer;
 
 	struct net_device *net;
+	bool net_was_up;
 };
 
 /**
@@ -193,6 +195,7 @@ struct dibber_card {
  * @notifier: tells when @mm ends
  * @mm: the address space that opened the endpoint first, or NULL; no other one may use the file
  * @number: the endpoint, or 0; guarded by dibber_card.lock
+ * @lost: its endpoint ended with the card, or with the card's reset: all calls return ENODEV
  * @user: whose credits it uses; guarded by dibber_card.lock
  * @regions: of the endpoint; guarded by dibber_card.lock
  * @map_lock: guards what follows; taken in page faults
@@ -209,6 +212,7 @@ struct dibber_file {
 	struct mmu_notifier notifier;
 	struct mm_struct *mm;
 	unsigned int number;
+	bool lost;
 	struct dibber_user *user;
 	struct list_head regions;
 
@@ -292,6 +296,9 @@ bool dibber_own_event(struct dibber_own *own, struct dibber_queue_entry *entry);
 /* netdev.c */
 void dibber_net_add(struct dibber_card *card);
 void dibber_net_remove(struct dibber_card *card);
+/* Around a reset, without the card's lock. Returns whether the interface was up. */
+bool dibber_net_down(struct dibber_card *card);
+void dibber_net_up(struct dibber_card *card);
 
 /* mapping.c */
 int dibber_mmap(struct file *filp, struct vm_area_struct *vma);

@@ -129,6 +129,8 @@ static bool is_owner(struct dibber_file *file)
 
 static int dispatch(struct dibber_file *file, unsigned int call, union argument *argument)
 {
+	if (READ_ONCE(file->lost))
+		return -ENODEV;
 	switch (call) {
 	case DIBBER_IOC_INFO:
 		return get_info(file, &argument->info);
@@ -204,10 +206,16 @@ static long file_ioctl(struct file *filp, unsigned int call, unsigned long addre
 	return rc;
 }
 
+/* Whether the card is gone, or was reset. */
+static bool is_lost(struct dibber_file *file)
+{
+	return READ_ONCE(file->card->gone) || READ_ONCE(file->lost);
+}
+
 /* Whether nothing will interrupt any more. */
 static bool has_ended(struct dibber_file *file)
 {
-	return READ_ONCE(file->card->gone) || !READ_ONCE(file->number);
+	return is_lost(file) || !READ_ONCE(file->number);
 }
 
 static u64 take_interrupts(struct dibber_endpoint *endpoint)
@@ -239,7 +247,7 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t length, lo
 	if (length < sizeof(count))
 		return -EINVAL;
 	if (!number)
-		return -ENOTCONN;
+		return is_lost(file) ? -ENODEV : -ENOTCONN;
 	if (!is_owner(file))
 		return -EPERM;
 	for (;;) {
@@ -247,7 +255,7 @@ static ssize_t file_read(struct file *filp, char __user *user, size_t length, lo
 		if (count)
 			return copy_to_user(user, &count, sizeof(count)) ? -EFAULT : sizeof(count);
 		if (has_ended(file))
-			return READ_ONCE(file->card->gone) ? -ENODEV : -ENOTCONN;
+			return is_lost(file) ? -ENODEV : -ENOTCONN;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
 		rc = wait_event_interruptible(endpoint->wait, is_over(file, endpoint));

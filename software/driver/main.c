@@ -210,6 +210,7 @@ static int dibber_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	dev_info(&pdev->dev, "/dev/%s: node %u, %u endpoints, %d vectors, control program 0x%08x\n",
 		 card->name, card->node, card->endpoint_count, card->vectors, card->identity);
 	dibber_net_add(card);
+	pci_save_state(pdev);
 	return 0;
 
 no_program:
@@ -230,8 +231,23 @@ no_device:
 
 /*
  * Users are left with their open files and mappings: calls return ENODEV, mappings show ones. What
- * they had registered is given back before this returns.
+ * they had registered is given back before this returns. With the card locked.
  */
+static void end_users(struct dibber_card *card)
+{
+	unsigned int i;
+
+	for (i = 1; i < card->endpoint_count; i++) {
+		struct dibber_file *file = card->endpoint[i].file;
+
+		if (!file)
+			continue;
+		WRITE_ONCE(file->lost, true);
+		dibber_endpoint_close(file);
+	}
+	dibber_program_stop(card);
+}
+
 static void dibber_remove(struct pci_dev *pdev)
 {
 	struct dibber_card *card = pci_get_drvdata(pdev);
@@ -240,11 +256,7 @@ static void dibber_remove(struct pci_dev *pdev)
 	dibber_net_remove(card);
 	misc_deregister(&card->misc);
 	mutex_lock(&card->lock);
-	for (i = 1; i < card->endpoint_count; i++) {
-		if (card->endpoint[i].file)
-			dibber_endpoint_close(card->endpoint[i].file);
-	}
-	dibber_program_stop(card);
+	end_users(card);
 	WRITE_ONCE(card->gone, true);
 	free_interrupts(card, card->vectors);
 	dibber_admin_destroy(card);
@@ -256,6 +268,71 @@ static void dibber_remove(struct pci_dev *pdev)
 	pci_disable_device(pdev);
 	dibber_put(card);
 }
+
+/* Resets and errors ---------------------------------------------------------------------------- */
+
+/* Before the card is reset, or when it is not to be trusted. The device itself stays. */
+static void stop_card(struct pci_dev *pdev)
+{
+	struct dibber_card *card = pci_get_drvdata(pdev);
+
+	card->net_was_up = dibber_net_down(card);
+	mutex_lock(&card->lock);
+	end_users(card);
+	mutex_unlock(&card->lock);
+}
+
+/* After the reset. Processes open their endpoints anew; the network device does so by itself. */
+static int start_card(struct pci_dev *pdev)
+{
+	struct dibber_card *card = pci_get_drvdata(pdev);
+	int rc;
+
+	mutex_lock(&card->lock);
+	rc = identify(card);
+	if (!rc) {
+		pci_set_master(pdev);
+		dibber_keys_begin(card);
+		rc = dibber_program_load(card);
+	}
+	mutex_unlock(&card->lock);
+	if (rc)
+		dev_err(&pdev->dev, "it does not work after its reset: %d\n", rc);
+	else if (card->net_was_up)
+		dibber_net_up(card);
+	return rc;
+}
+
+/* What was under way may be lost or damaged, and nobody knows which, so all begins anew. */
+static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	dev_warn(&pdev->dev, "PCIe reports an error (state %u): all endpoints end\n", state);
+	stop_card(pdev);
+	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT
+						    : PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t slot_reset(struct pci_dev *pdev)
+{
+	/* As probe() has saved it. It can be restored once only. */
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
+	return start_card(pdev) ? PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_RECOVERED;
+}
+
+static void reset_done(struct pci_dev *pdev)
+{
+	start_card(pdev);
+	/* The kernel has used up what was saved. */
+	pci_save_state(pdev);
+}
+
+static const struct pci_error_handlers dibber_errors = {
+	.error_detected = error_detected,
+	.slot_reset = slot_reset,
+	.reset_prepare = stop_card,
+	.reset_done = reset_done,
+};
 
 /* A card that loses power forgets endpoints and regions, and nobody could tell the processes. */
 static int dibber_suspend(struct device *dev)
@@ -276,6 +353,7 @@ static struct pci_driver dibber_driver = {
 	.id_table = dibber_ids,
 	.probe = dibber_probe,
 	.remove = dibber_remove,
+	.err_handler = &dibber_errors,
 	.driver.pm = pm_sleep_ptr(&dibber_pm),
 };
 module_pci_driver(dibber_driver);

@@ -10,6 +10,7 @@
 #include <linux/etherdevice.h>
 #include <linux/ethtool.h>
 #include <linux/module.h>
+#include <linux/rtnetlink.h>
 
 static bool netdev = true;
 module_param(netdev, bool, 0444);
@@ -18,6 +19,37 @@ MODULE_PARM_DESC(netdev, "each card has a network device dibN");
 #define CQ_ENTRIES   64u
 #define EQ_ENTRIES   4096u /* a lost event costs time only, but should be rare */
 #define HELLOS_BYTES (2 * DIBBER_NODES * sizeof(struct dibber_net_hello))
+
+/* Hold-off --------------------------------------------------------------------------------------
+ */
+
+/* The vector must be the data endpoint's alone, or interrupts of processes would be held, too. */
+static bool can_hold(const struct dibber_net *net)
+{
+	return net->card->features & 1u << DIBBER_HOST_FEATURES_HOLD_OFF_SHIFT &&
+	       net->card->vectors >= net->card->endpoint_count;
+}
+
+/* Units of the card's time in so many microseconds. Not 0, which would be no hold-off. */
+static u64 hold_units(const struct dibber_net *net, u32 usecs)
+{
+	u64 units = div_u64((u64)usecs * net->card->clock_hz, DIBBER_HOLD_OFF_UNIT * 1000000u);
+
+	return max(units, 1ull);
+}
+
+/* The endpoint's opening has ended any hold-off of its vector. With the data endpoint open. */
+static void set_hold_off(struct dibber_net *net)
+{
+	u32 vector = net->data.number % net->card->vectors;
+	u32 time = net->hold_usecs ? hold_units(net, net->hold_usecs) : 0;
+
+	if (can_hold(net))
+		dibber_write(net->card, DIBBER_HOST_HOLD_OFF,
+			     vector << DIBBER_HOST_HOLD_OFF_VECTOR_SHIFT |
+				     net->hold_frames << DIBBER_HOST_HOLD_OFF_COUNT_SHIFT |
+				     time << DIBBER_HOST_HOLD_OFF_TIME_SHIFT);
+}
 
 /* Open and stop -------------------------------------------------------------------------------- */
 
@@ -64,6 +96,8 @@ static int begin(struct dibber_net *net)
 					   &net->hellos_key);
 	if (!rc)
 		rc = dibber_net_tx_begin(net);
+	if (!rc)
+		set_hold_off(net);
 	return rc;
 }
 
@@ -188,13 +222,56 @@ static void get_ringparam(struct net_device *dev, struct ethtool_ringparam *ring
 	ring->tx_pending = net->card->slot_count;
 }
 
+static int get_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesce,
+			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *ack)
+{
+	struct dibber_net *net = netdev_priv(dev);
+
+	if (!can_hold(net))
+		return -EOPNOTSUPP;
+	coalesce->rx_coalesce_usecs = net->hold_usecs;
+	coalesce->rx_max_coalesced_frames = net->hold_frames;
+	return 0;
+}
+
+/* Completions of sent frames share the vector with received ones, so they are held as well. */
+static int set_coalesce(struct net_device *dev, struct ethtool_coalesce *coalesce,
+			struct kernel_ethtool_coalesce *kernel, struct netlink_ext_ack *ack)
+{
+	struct dibber_net *net = netdev_priv(dev);
+	u32 usecs = coalesce->rx_coalesce_usecs, frames = coalesce->rx_max_coalesced_frames;
+
+	if (!can_hold(net))
+		return -EOPNOTSUPP;
+	if (hold_units(net, usecs) > DIBBER_HOST_HOLD_OFF_TIME_MASK) {
+		NL_SET_ERR_MSG_MOD(ack, "rx-usecs is more than the card can hold an interrupt");
+		return -EINVAL;
+	}
+	if (frames > DIBBER_HOST_HOLD_OFF_COUNT_MASK) {
+		NL_SET_ERR_MSG_MOD(ack, "rx-frames is more than the card can count");
+		return -EINVAL;
+	}
+	if (!usecs && frames > 1) {
+		NL_SET_ERR_MSG_MOD(ack, "rx-frames needs rx-usecs: no interrupt waits for ever");
+		return -EINVAL;
+	}
+	net->hold_usecs = usecs;
+	net->hold_frames = frames;
+	if (netif_running(dev))
+		set_hold_off(net);
+	return 0;
+}
+
 static const struct ethtool_ops ethtool = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_RX_USECS | ETHTOOL_COALESCE_RX_MAX_FRAMES,
 	.get_drvinfo = get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_strings = get_strings,
 	.get_sset_count = get_sset_count,
 	.get_ethtool_stats = get_ethtool_stats,
 	.get_ringparam = get_ringparam,
+	.get_coalesce = get_coalesce,
+	.set_coalesce = set_coalesce,
 };
 
 /* Making and taking away ----------------------------------------------------------------------- */
@@ -262,4 +339,28 @@ void dibber_net_remove(struct dibber_card *card)
 	unregister_netdev(card->net);
 	free_netdev(card->net);
 	card->net = NULL;
+}
+
+bool dibber_net_down(struct dibber_card *card)
+{
+	bool was_up;
+
+	if (!card->net)
+		return false;
+	rtnl_lock();
+	was_up = netif_running(card->net);
+	dev_close(card->net);
+	rtnl_unlock();
+	return was_up;
+}
+
+void dibber_net_up(struct dibber_card *card)
+{
+	int rc;
+
+	rtnl_lock();
+	rc = dev_open(card->net, NULL);
+	rtnl_unlock();
+	if (rc)
+		netdev_err(card->net, "is down after the card's reset: %d\n", rc);
 }

@@ -146,6 +146,8 @@ struct dibber_net_command {
  * @peers_up: peers in state UP
  * @waits_for: the queue is stopped for this node's ring, or -1
  * @lost_events: overruns of the event queue that were counted
+ * @hold_usecs: hold-off of interrupts, microseconds; 0: none. Under rtnl
+ * @hold_frames: the same, interrupts; 0: no limit
  */
 struct dibber_net {
 	struct dibber_card *card;
@@ -162,6 +164,8 @@ struct dibber_net {
 	u64 counters[DIBBER_NET_COUNTER_COUNT];
 	struct dibber_net_peer peers[DIBBER_NODES];
 	u32 lost_events;
+	u32 hold_usecs;
+	u32 hold_frames;
 
 	spinlock_t lock; /* guards what follows */
 	void *staging;

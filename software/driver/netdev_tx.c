@@ -315,6 +315,13 @@ netdev_tx_t dibber_net_xmit(struct sk_buff *skb, struct net_device *dev)
 	    virtio_net_hdr_from_skb(skb, &offload, true, false, 0))
 		goto drop;
 	skb_tx_timestamp(skb);
+	/*
+	 * TCP keeps few frames in a queue until they are freed (tcp_limit_output_bytes). A free
+	 * that waits for a held interrupt would stop it, and the frame is copied, so its owner is
+	 * let go.
+	 */
+	if (READ_ONCE(net->hold_usecs))
+		skb_orphan(skb);
 	while (receivers) {
 		bool last;
 

@@ -13,7 +13,16 @@ class NoCore(LiteXModule):
     """In place of the core: it sends back all input from the host, the link and the debugger."""
 
     def __init__(
-        self, platform, phy, serial, data_width, clock_hz, board="", flash=None, sram_bytes=None
+        self,
+        platform,
+        phy,
+        serial,
+        data_width,
+        clock_hz,
+        board="",
+        flash=None,
+        sram_bytes=None,
+        hold_off=False,
     ):
         self.link = LiteXModule()
         self.link.up = Signal()

@@ -16,7 +16,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system/qemu"))
 
 import driver_guest
-import machine
+from dibber_cli import machine
 from dibber_cli.pipe import quiet
 
 SIGNS = ("BUG", "WARNING", "RIP:", "Oops", "hung")

@@ -6,16 +6,12 @@ by plain assignments to the memory that vfio-pci maps.
 
 import pathlib
 import subprocess
-import sys
 
 import pytest
-from dibber_cli import paths, profile
+from dibber_cli import machine, paths, profile
 from dibber_cli.simulator import Pair
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "system" / "qemu"))
-
-import machine  # noqa: E402
 
 THERE = "64 words are there; 'stores of 1, 2 and 4 bytes', 0x3232, 0x34343434"
 SUM = sum(range(0, 512, 8))
@@ -44,8 +40,9 @@ def console(request, program, tmp_path_factory):
     generated = f"-I{ROOT / 'build' / 'generated'}"
     machine.build(
         built / "init",
-        [here / f"{name}.c" for name in ("guest_vfio", "guest_hosts", "guest_common")],
+        [here / "guest_vfio.c", here / "guest_hosts.c", machine.GUEST / "guest_common.c"],
         generated,
+        f"-I{machine.GUEST}",
     )
     machine.build(
         built / "remote_window",

@@ -29,7 +29,7 @@ class HostInterface(LiteXModule):
                  back) and `bus_master` (Signal; while it is 0 no request leaves, see BusMaster)
     data_width : 64 or 128, as the PHY's
     sram_bytes : size of the control program's SRAM, which is a window of BAR 0
-    address_bits : see PostWriter
+    address_bits, hold_off : see PostWriter
     patience   : see BusMaster
     aperture   : bytes of BAR 2, the remote window; 0: there is none. The PHY then has `in_aperture`
                  (Signal), 1 while a TLP to BAR 2 is at `source`
@@ -46,6 +46,8 @@ class HostInterface(LiteXModule):
     open        : Record(vector_open_layout), in     a queue was opened with this vector
     halted      : Signal, in                         one cycle: the control program was halted;
                   raises the vectors of all open queues
+    hold_off    : Record(hold_off_layout()), in      register HOLD_OFF is written; None without
+                  hold-off
     ports       : dict name -> line_port(data_width): "host", "firmware", "endpoints"; "window" with
                   an aperture
     aperture    : ApertureSplit, with an aperture: its stores, loads and their answers
@@ -60,7 +62,7 @@ class HostInterface(LiteXModule):
                   the PHY does not say it
     leaving     : Endpoint, out                      what goes to the host, for the counter BUSY_PCIE
     """
-    def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23, aperture=0):
+    def __init__(self, phy, data_width, sram_bytes, address_bits=64, patience=2**23, aperture=0, hold_off=False):
         assert phy.data_width == data_width
         assert not phy.qword_aligned
         assert phy.bar0_size == C.BAR0_SIZE
@@ -72,7 +74,7 @@ class HostInterface(LiteXModule):
             windows  = list(windows.values()),
             aperture = aperture)
         self.bar         = bar         = BARDecoder(data_width, phy.bar0_size, windows)
-        self.msix        = msix        = PostWriter(data_width, address_bits)
+        self.msix        = msix        = PostWriter(data_width, address_bits, hold_off)
         self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
 
         self.writes      = transmitter.writes
@@ -82,6 +84,7 @@ class HostInterface(LiteXModule):
         self.posts       = msix.sink
         self.open        = msix.open
         self.halted      = msix.halted
+        self.hold_off    = msix.hold.set if hold_off else None
         self.ports       = {name: port for name, port in bar.ports.items() if name != "msix"}
         self.counters    = {
             "TLP_UNSUPPORTED" : receiver.unsupported,

@@ -8,6 +8,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.host.hold_off import HoldOff
 from dibber.host.msix_table import MSIXTable
 from dibber.interface import C
 from dibber.layouts import post_layout, write_layout
@@ -32,6 +33,7 @@ class PostWriter(LiteXModule):
     ----------
     data_width : 64 or 128
     address_bits : 64 or 32
+    hold_off   : interrupts can be held, see HoldOff. A halt is not held
 
     Attributes
     ----------
@@ -41,14 +43,15 @@ class PostWriter(LiteXModule):
     enable      : Signal, in                     MSI-X Enable of the function; 1 if not driven
     open        : Record(vector_open_layout), in a queue was opened with this vector
     halted      : Signal, in                     one cycle: the control program was halted
+    hold        : HoldOff or None                its `set` is to be driven
     posted      : Signal, out                    one pulse for each entry sent
     interrupted : Signal, out                    one pulse for each message sent
 
     Cycles: 1 to the source; 4 for a post at 64 bits, 2 at 128; an interrupt takes 5 or 3 more, plus
-    the cycles in which the host accesses the table. A held-back interrupt is sent 1 cycle after its
-    release.
+    the cycles in which the host accesses the table, and 1 with hold-off. A held-back interrupt is
+    sent 1 cycle after its release.
     """
-    def __init__(self, data_width, address_bits=64):
+    def __init__(self, data_width, address_bits=64, hold_off=False):
         entry_lines = 128//data_width
         post_lines  = 256//data_width
         self.table  = table = MSIXTable(data_width)
@@ -60,6 +63,7 @@ class PostWriter(LiteXModule):
         self.enable      = Signal(reset=1)
         self.open        = Record(vector_open_layout())
         self.halted      = Signal()
+        self.hold        = hold = HoldOff() if hold_off else None
         self.posted      = Signal()
         self.interrupted = Signal()
 
@@ -80,8 +84,9 @@ class PostWriter(LiteXModule):
         opened      = Signal(C.VECTORS)
         message     = Record([("address", address_bits), ("data", 32)])
         unreachable = Signal()  # the message address is beyond the card's addresses
+        raised      = held | (opened & Replicate(self.halted, C.VECTORS))
         self.comb += [
-            held_next.eq(held | (opened & Replicate(self.halted, C.VECTORS))),
+            held_next.eq(raised | hold.due if hold_off else raised),
             allowed.eq(~table.mask & Replicate(self.enable, C.VECTORS)),
             [If(due[n], candidate.eq(n)) for n in reversed(range(C.VECTORS))],
         ]
@@ -95,6 +100,12 @@ class PostWriter(LiteXModule):
                 (opened & ~Replicate(self.halted, C.VECTORS)) |
                 (self.open.strobe << self.open.vector)),
         ]
+
+        if hold_off:
+            self.comb += [
+                hold.open.eq(self.open),
+                hold.vector.eq(vector),
+            ]
 
         posts = [
             NextState("POST"),
@@ -112,7 +123,7 @@ class PostWriter(LiteXModule):
                     post.ready.eq(1),
                     self.posted.eq(1),
                     If(post.interrupt & (post.vector < C.VECTORS),
-                        NextState("FETCH")
+                        NextState("JUDGE" if hold_off else "FETCH")
                     ).Else(
                         NextState("IDLE")
                     )
@@ -130,6 +141,12 @@ class PostWriter(LiteXModule):
             )
         )
         fsm.act("POST", *posts)
+        if hold_off:
+            # A state of its own, because `source.ready` comes late in the cycle.
+            fsm.act("JUDGE",
+                hold.request.eq(1),
+                If(hold.keep, NextState("IDLE")).Else(NextState("FETCH"))
+            )
         fsm.act("FETCH",
             table.adr.eq(vector if entry_lines == 1 else Cat(line[0], vector)),
             If(table.ready,

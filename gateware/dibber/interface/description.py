@@ -55,6 +55,7 @@ CONSTANTS = (
         "queues in host memory: queue n has the completions of endpoint n, queue ENDPOINTS + n "
         "its events"),
     ("VECTORS",                   8, "MSI-X vectors"),
+    ("HOLD_OFF_UNIT",           128, "cycles of a unit of HOLD_OFF.time"),
     ("REGIONS",                  64, "entries of the region table, a power of two"),
     ("NODES",                    16, "number of nodes in a network, this card included"),
     ("ROUTES",                    4, "routes to a node that the control program stores"),
@@ -748,7 +749,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("FEATURES", "ro", "optional features of this card", (
         Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),
         Field("window", 1, "the remote window: BAR 2 and bank `window`"),
-        Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"))),
+        Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"),
+        Field("hold_off", 1, "interrupts can be held: HOLD_OFF"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
@@ -856,6 +858,15 @@ HOST = bank("host", "BAR 0: identity, control and counters",
             "KiB of the largest image, which is the size of the instruction cache"))),
     *(Register(name, "ro", f"with FEATURES.ethernet, else 0: {doc}")
         for name, _, doc in ETHERNET_COUNTER.values),
+    Register("HOLD_OFF", "wo",
+        "hold-off of a vector's interrupts; ignored without FEATURES.hold_off. A write sends what "
+        "is held. A queue that is opened with the vector ends its hold-off", (
+        Field("vector",  8, "MSI-X vector; ignored from VECTORS on"),
+        Field("count",   8,
+            "the interrupt with this number is sent at once, and stands for those that are held; "
+            "0: no limit"),
+        Field("time",   12,
+            "units of HOLD_OFF_UNIT cycles: an interrupt is held no longer; 0: no hold-off"))),
 )
 
 DOORBELL = bank("doorbell",

@@ -12,6 +12,7 @@ from litex.gen import *
 
 from dibber.common.code_identity import code_crc
 from dibber.common.counters import Counters
+from dibber.host.hold_off import hold_off_layout
 from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.interface.ethernet import ETHERNET_COUNTER
 from dibber.interface.register_bank import RegisterBank, line_port
@@ -59,6 +60,7 @@ class HostRegisters(LiteXModule):
     window     : the card has the remote window, shown to the host
     frames     : dict of the names of enum ethernet_counter -> Signal(), if the link is Ethernet; else
                  None, and these registers are 0
+    hold_off   : interrupts can be held, shown to the host
 
     Attributes
     ----------
@@ -83,9 +85,11 @@ class HostRegisters(LiteXModule):
     link_nonce   : Signal(16), out
     key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
     key_next, keys_left : Signal(32), in
+    hold_off     : Record(hold_off_layout()), out   register HOLD_OFF is written; None without
+                   hold-off
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
-                 window=False, frames=None):
+                 window=False, frames=None, hold_off=False):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -107,11 +111,13 @@ class HostRegisters(LiteXModule):
         self.key_draw     = Record([("strobe", 1), ("value", 32)])
         self.key_next     = Signal(32)
         self.keys_left    = Signal(32)
+        self.hold_off     = Record(hold_off_layout()) if hold_off else None
 
         # # #
 
         counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
-        omitted    = [*counted, *(name for name, _, _ in ETHERNET_COUNTER.values)]
+        absent     = [] if hold_off else ["HOLD_OFF"]
+        omitted    = [*counted, *absent, *(name for name, _, _ in ETHERNET_COUNTER.values)]
         self.bank  = bank = RegisterBank(HOST, data_width, omit=omitted, readback=True)
         self.port  = port = line_port(data_width)
         status     = bank.status
@@ -126,7 +132,7 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None, window=window, ethernet=frames is not None)
+        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, hold_off=hold_off)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
@@ -194,6 +200,14 @@ class HostRegisters(LiteXModule):
             status["KEY_NEXT"][0].eq(self.key_next),
             status["KEYS_LEFT"][0].eq(self.keys_left),
         ]
+
+        # Hold-off ---------------------------------------------------------------------------------
+
+        if hold_off:
+            self.comb += [
+                self.hold_off.strobe.eq(bank.strobe["HOLD_OFF"][0]),
+                *[getattr(self.hold_off, name).eq(field) for name, field in bank.fields(HOST, "HOLD_OFF").items()],
+            ]
 
         # Flash ------------------------------------------------------------------------------------
 

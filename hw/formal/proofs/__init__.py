@@ -29,6 +29,7 @@ FILES = (
     "ring_pair",
     "window",
     "teller",
+    "hold_off",
 )
 
 def properties():

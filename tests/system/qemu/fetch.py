@@ -10,9 +10,9 @@ mirror of the system's sources.
 
 Leaves `root/` (the unpacked packages), `vmlinux` (the kernel of the system's own suite,
 decompressed, since a guest under TCG spends 10 s in the decompressor otherwise), `modules/`
-(those of its modules that VFIO takes, numbered in the order in which they load) and `headers/`
-(what a module of ours is built against; `headers/kernel` is the folder for `make -C`). No network
-is used when all four are there.
+(those of its modules that VFIO takes, numbered in the order in which they load), `driver-modules/`
+(the same, of what tests of the driver take) and `headers/` (what a module of ours is built against;
+`headers/kernel` is the folder for `make -C`). No network is used when all five are there.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -30,6 +30,7 @@ QEMU_SUITES = ("trixie", "trixie-backports")
 QEMU_OLDEST = (10, 1)
 
 MODULES = ("vfio_iommu_type1", "vfio_pci")
+DRIVER_MODULES = ("aer_inject",)
 
 LZ4_LEGACY_MAGIC = 0x184C2102
 ZSTANDARD_MAGIC = 0xFD2FB528
@@ -141,9 +142,10 @@ def depends(apt, package, pattern):
     return re.findall(rf"(?:^|, )({pattern})", line)
 
 
-def fetch_kernel(work, mirror, suite, vmlinux, modules, headers):
-    """Write the decompressed kernel of the cloud flavour to `vmlinux`, and its modules for VFIO
-    below `modules`. Unpack its headers, which have its very version, below `headers`.
+def fetch_kernel(work, mirror, suite, vmlinux, modules, driver_modules, headers):
+    """Write the decompressed kernel of the cloud flavour to `vmlinux`, its modules for VFIO below
+    `modules`, and those for the driver below `driver_modules`. Unpack its headers, which have its
+    very version, below `headers`.
     """
     apt = Apt(work, mirror, (suite,))
     package = depends(apt, "linux-image-cloud-amd64", r"linux-image-\S+")[0]
@@ -153,9 +155,10 @@ def fetch_kernel(work, mirror, suite, vmlinux, modules, headers):
     fetch_headers(Apt(work / "headers", mirror, (suite,)), f"linux-headers-{release}", headers)
     image = next((work / "unpacked/boot").glob("vmlinuz-*")).read_bytes()
     vmlinux.write_bytes(decompress(image))
-    modules.mkdir(parents=True)
-    for number, (name, module) in enumerate(in_order(work / "unpacked")):
-        (modules / f"{number:02}-{name}.ko").write_bytes(module)
+    for folder, wanted in ((modules, MODULES), (driver_modules, DRIVER_MODULES)):
+        folder.mkdir(parents=True)
+        for number, (name, module) in enumerate(in_order(work / "unpacked", wanted)):
+            (folder / f"{number:02}-{name}.ko").write_bytes(module)
 
 
 def fetch_headers(apt, package, headers):
@@ -172,8 +175,8 @@ def fetch_headers(apt, package, headers):
     (headers / "kernel").symlink_to(f"usr/src/{package}")
 
 
-def in_order(kernel):
-    """(name, ELF file) of MODULES and all that they need, each after what it needs.
+def in_order(kernel, names):
+    """(name, ELF file) of the modules `names` and all that they need, each after what it needs.
 
     A module says in its section .modinfo what it depends on. Debian packs modules with XZ since 13.
     """
@@ -192,7 +195,7 @@ def in_order(kernel):
                 load(plain(needed))
         loaded[name] = module
 
-    for name in MODULES:
+    for name in names:
         load(name)
     return loaded.items()
 
@@ -236,10 +239,9 @@ def decompress(image):
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    root, vmlinux, modules, headers, work = (
-        out / name for name in ("root", "vmlinux", "modules", "headers", "work")
-    )
-    kernel = (vmlinux, modules, headers)
+    names = ("root", "vmlinux", "modules", "driver-modules", "headers", "work")
+    root, vmlinux, modules, driver_modules, headers, work = (out / name for name in names)
+    kernel = (vmlinux, modules, driver_modules, headers)
     if root.exists() and all(part.exists() for part in kernel):
         return
     try:

@@ -12,9 +12,9 @@ import subprocess
 import sys
 
 import driver_guest
-import machine
 import pytest
 from dibber.interface.description import C
+from dibber_cli import machine
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
@@ -31,7 +31,19 @@ CALLS = (
     "children",
 )
 PAIRS = ("bytes", "no_system_calls", "protection", "interrupt", "unbind")
-NETWORK = ("ping", "flood", "udp", "tcp", "mtu", "beside", "cable", "updown", "halt")
+NETWORK = (
+    "ping",
+    "flood",
+    "udp",
+    "tcp",
+    "held",
+    "mtu",
+    "beside",
+    "cable",
+    "updown",
+    "halt",
+)
+ENDS = ("reset", "suspend", "errors", "remove")
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
 KILLS = 20
@@ -106,7 +118,7 @@ def test_the_librarys_programs_run_on_it_as_they_stand(console):
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_library_between_two_cards(console, name):
     assert f"pairs {name} right" in console, console
-    assert machine.said(console)["9_pairs"] == 0, console
+    assert machine.said(console)["10_pairs"] == 0, console
 
 
 @pytest.mark.parametrize("name", NETWORK)
@@ -119,6 +131,12 @@ def test_the_network_device_carries_what_it_was_given(console, name):
 def test_a_wrong_peer_is_let_go_and_harms_nothing(console, name):
     assert f"net_wrong {name} right" in console, console
     assert machine.said(console)["8_net_wrong"] == 0, console
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_users_hear_of_a_cards_end_and_begin_anew(console, name):
+    assert f"ends {name} right" in console, console
+    assert machine.said(console)["9_ends"] == 0, console
 
 
 def test_no_page_stays_pinned(console):

@@ -6,9 +6,9 @@ it.
 
 import pathlib
 
-import machine
 import pytest
 from dibber.interface.description import HOST, INTERFACE, C
+from dibber_cli import machine
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -20,7 +20,10 @@ def guest(request, tmp_path_factory):
     """What the guest saw after a boot with one card: {name: value}. The card outlives it."""
     directory = tmp_path_factory.mktemp("guest")
     machine.build(
-        directory / "init", [HERE / "guest.c", HERE / "guest_common.c"], f"-I{BUILD}/generated"
+        directory / "init",
+        [HERE / "guest.c", machine.GUEST / "guest_common.c"],
+        f"-I{BUILD}/generated",
+        f"-I{machine.GUEST}",
     )
     archive = directory / "initramfs"
     archive.write_bytes(machine.initramfs({"init": directory / "init"}))

@@ -8,8 +8,8 @@ Two cards on vfio-user sockets, QEMU's vfio-user-pci and intel-iommu, a Debian k
 
 import pathlib
 
-import machine
 import pytest
+from dibber_cli import machine
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -49,8 +49,9 @@ def console(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("vfio")
     machine.build(
         directory / "init",
-        [HERE / f"{name}.c" for name in ("guest_vfio", "guest_hosts", "guest_common")],
+        [HERE / "guest_vfio.c", HERE / "guest_hosts.c", machine.GUEST / "guest_common.c"],
         f"-I{BUILD}/generated",
+        f"-I{machine.GUEST}",
     )
     files = {
         "init": directory / "init",

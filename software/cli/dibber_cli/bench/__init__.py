@@ -36,7 +36,13 @@ WINDOW_TESTS = {
     "window": "The processor's stores and loads that reach the other card's memory, at strides and "
     "by lines, beside the engine; the times of a load, a store and a barrier.",
 }
-LEFT_OUT = {**NETWORK_TESTS, **WINDOW_TESTS}
+
+# Benchmarks in a guest, left out likewise: they need QEMU, and many minutes.
+GUEST_TESTS = {
+    "tcp": "TCP over the network device in a guest: write size, socket buffer, MTU; rate and "
+    "interrupts, beside puts.",
+}
+LEFT_OUT = {**NETWORK_TESTS, **WINDOW_TESTS, **GUEST_TESTS}
 
 # Benchmarks that always start simulated cards of their own: they take no URIs and no --timeline.
 OWN_CARDS = {*LEFT_OUT, "mpi"}

@@ -15,21 +15,30 @@ from pathlib import Path
 from dibber.interface.description import C
 
 from dibber_cli import numbers, output, profile
-from dibber_cli.bench import LEFT_OUT, OWN_CARDS, TESTS, compare, hosts, results
+from dibber_cli.bench import (
+    GUEST_TESTS,
+    LEFT_OUT,
+    OWN_CARDS,
+    TESTS,
+    compare,
+    hosts,
+    results,
+)
 from dibber_cli.errors import CommandError, UsageError
 
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick, duration=0, both=False, depth=0):
+def _points(test, series, quick, duration=0, both=False, depth=0, full=False):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
 
     duration : milliseconds of each point; 0: each transfer once
     both     : both cards send
     depth    : commands under way; 0: as the benchmark has it
+    full     : all points, of a benchmark that has fewer by itself
     """
-    chosen = _chosen_points(test, series, quick)
+    chosen = _chosen_points(test, series, quick, full)
     return [_altered(test, point, duration, both, depth) for point in chosen]
 
 
@@ -64,8 +73,10 @@ def _altering(arguments):
     )
 
 
-def _chosen_points(test, series, quick):
-    few = test.QUICK if quick else {}
+def _chosen_points(test, series, quick, full=False):
+    if quick and full:
+        raise UsageError("--quick and --full exclude each other")
+    few = test.QUICK if quick else test.FULL if full else {}
     if not series:
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
@@ -88,7 +99,11 @@ def _check(names, arguments):
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
     how = _altering(arguments)
-    points = {name: _points(results.module(name), series, arguments.quick, *how) for name in names}
+    full = getattr(arguments, "full", False)
+    points = {
+        name: _points(results.module(name), series, arguments.quick, *how, full=full)
+        for name in names
+    }
     out = Path(arguments.out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -143,6 +158,8 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         command += f" --series {series}"
     if arguments.quick:
         command += " --quick"
+    if getattr(arguments, "full", False):
+        command += " --full"
     duration, both, depth = _altering(arguments)
     command += f" --duration {duration:g}" if duration else ""
     command += " --both" if both else ""
@@ -364,6 +381,8 @@ def add_to(sub, group, command, add_profile):
             help="commands under way at once (default 0: as the benchmark has it)",
         )
         _add_out(p)
+        if name in GUEST_TESTS:
+            p.add_argument("--full", action="store_true", help="measure all points, for hours")
         if name in OWN_CARDS:
             p.set_defaults(**hosts.NONE)
         else:

@@ -39,6 +39,8 @@ UNITS = {
     "ns": Unit("nanoseconds", "round trip", ".0f", less=True),
     "Mmsg/s": Unit("million messages a second", "messages", ".3f"),
     "%": Unit("percent", "payload", ".2f"),
+    "irq/s": Unit("interrupts a second", "interrupts a second", ".0f", less=True),
+    "irq/MB": Unit("interrupts a MB", "interrupts a MB", ".1f", less=True),
     "/bit": Unit("errors a bit", "bit error rate", ".1e", less=True),
 }
 

@@ -20,6 +20,7 @@
 #include "guest.h"
 
 #define TESTS	  "/tests"
+#define MODULES	  "/modules"
 #define ARGUMENTS "/arguments"
 #define FIRMWARE  "/lib/firmware/dibber/mcp.dibfw"
 
@@ -81,9 +82,16 @@ static void show_log(void)
 	close(fd);
 }
 
+static void load(const char *path, const char *name)
+{
+	(void)name;
+	guest_load_module(path, "");
+}
+
 int main(void)
 {
 	guest_begin();
+	guest_for_each(MODULES, load);
 	guest_load_module("/dibber.ko", "node=0,1");
 	guest_say("cards", (unsigned long long)!access("/dev/dibber0", F_OK) +
 				   !access("/dev/dibber1", F_OK));

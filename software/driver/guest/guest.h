@@ -29,7 +29,7 @@ int guest_open(const char *device, const char *name, int flags);
 /* The first number, in hexadecimal, in such a file. */
 unsigned long guest_number(const char *device, const char *name);
 
-/* Call `action` for each file of a folder, by ascending name. */
+/* Call `action` for each file of a folder, by ascending name; numbers in names ascend as such. */
 void guest_for_each(const char *folder, void (*action)(const char *path, const char *name));
 
 /* Load a kernel module from a file. */

@@ -9,22 +9,34 @@ import select
 import stat
 import subprocess
 
+from dibber_cli import paths
+from dibber_cli import profile as profiles
+
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 MEMORY = "256M"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = ROOT / "build"
+QEMU = BUILD / "qemu"
+DRIVER = BUILD / "driver/dibber.ko"
+# Sources that programs in a guest have in common.
+GUEST = ROOT / "software/driver/guest"
 
 START_SECONDS = 120
 
 
 @contextlib.contextmanager
-def simulator(directory, seed, cards, program=ROOT / "build/sim/dibber-sim-128"):
+def simulator(directory, seed, cards, profile="gen2x4", program=None):
     """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to
     the end.
+
+    profile : name of a profile, or the path of one
+    program : the simulator, if it is not the one of the profile
     """
+    chosen = profiles.load(profile)
     command = [
-        program,
+        program or paths.simulator(chosen),
         "--profile",
-        ROOT / "hw/sim/profiles/gen2x4.toml",
+        chosen.path,
         "--cards",
         str(cards),
         "--participants",
@@ -184,3 +196,48 @@ def said(console):
     lines = [line.split()[1:] for line in console.splitlines() if line.startswith("guest ")]
     assert lines and lines[-1] == ["done"], console
     return {name: int(value, 16) for name, value in lines[:-1]}
+
+
+def boot_with_driver(
+    directory, seed, programs, files=None, iommu=False, timeout=1800, profile="gen2x4"
+):
+    """What a guest wrote that has dibber.ko and two simulated cards, and runs `programs` one behind
+    the other, as software/driver/guest/guest_driver.c says.
+
+    directory : pathlib.Path of an empty folder for the guest's files
+    programs  : {name: list of sources}; the guest runs them by ascending name
+    files     : {name in the guest: pathlib.Path}, more files
+    timeout   : seconds of the wall clock
+    """
+    built = {"init": [GUEST / "guest_driver.c", GUEST / "guest_common.c"]}
+    built.update({f"tests/{name}": sources for name, sources in programs.items()})
+    contents = {
+        "lib": None,
+        "lib/firmware": None,
+        "lib/firmware/dibber": None,
+        "lib/firmware/dibber/mcp.dibfw": BUILD / "firmware/mcp.dibfw",
+        "dibber.ko": DRIVER,
+        "arguments": None,
+        "tests": None,
+        "modules": None,
+    }
+    for module in sorted((QEMU / "driver-modules").glob("*.ko")):
+        contents[f"modules/{module.name}"] = module
+    contents.update(files or {})
+    for name, sources in built.items():
+        contents[name] = directory / pathlib.Path(name).name
+        build(
+            contents[name],
+            [*sources, BUILD / "lib/libdibber.a"],
+            f"-I{ROOT}/software/lib/include",
+            f"-I{BUILD}/generated",
+            f"-I{ROOT}/software/driver",
+            f"-I{GUEST}",
+            "-pthread",
+        )
+    archive = directory / "initramfs"
+    archive.write_bytes(initramfs(contents))
+    with simulator(directory, seed, 2, profile) as sockets:
+        console = boot(QEMU, archive, sockets, iommu=iommu, timeout=timeout)
+    (directory / "console").write_text(console, encoding="utf-8")
+    return console

@@ -68,6 +68,7 @@ struct endpoint {
 	volatile uint8_t *window;
 	const volatile struct dibber_queue_entry *queues;
 	uint32_t producer, taken;
+	uint32_t first; /* cookie of the first command */
 };
 
 static inline int open_number(int fd, uint32_t number, struct dibber_endpoint_open *open)
@@ -106,6 +107,7 @@ static inline int open_endpoint(const char *path, struct endpoint *e)
 		return -errno;
 	e->queues = memory;
 	e->producer = *doorbell(e, DIBBER_DOORBELL_COMMAND_PRODUCER);
+	e->first = e->producer;
 	return 0;
 }
 
@@ -141,7 +143,7 @@ static inline int completed(struct endpoint *e)
 		if (entry->phase == !(e->taken & 64)) {
 			e->taken++;
 			*doorbell(e, DIBBER_DOORBELL_CQ_CONSUMER) = e->taken;
-			return entry->cookie == e->taken - 1 ? entry->status : -2;
+			return entry->cookie == e->first + e->taken - 1 ? entry->status : -2;
 		}
 		usleep(1000);
 	}

@@ -105,7 +105,7 @@ static int is_visible(const struct dirent *entry)
 void guest_for_each(const char *folder, void (*action)(const char *path, const char *name))
 {
 	struct dirent **entries;
-	int count = scandir(folder, &entries, is_visible, alphasort);
+	int count = scandir(folder, &entries, is_visible, versionsort);
 	char path[512];
 
 	if (count < 0)

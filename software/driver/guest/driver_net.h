@@ -211,6 +211,35 @@ static inline void show_statistics(int space, const char *interface)
 	printf("\n");
 }
 
+/* What `ethtool -C` does: 0, or minus the errno. */
+static inline int set_hold_off(int space, const char *interface, uint32_t usecs, uint32_t frames)
+{
+	struct ethtool_coalesce coalesce = { .cmd = ETHTOOL_SCOALESCE,
+					     .rx_coalesce_usecs = usecs,
+					     .rx_max_coalesced_frames = frames };
+	struct ifreq request = request_for(interface);
+	int fd = make_socket(space, AF_INET, SOCK_DGRAM, 0), rc;
+
+	request.ifr_data = (char *)&coalesce;
+	rc = ioctl(fd, SIOCETHTOOL, &request) ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* What `ethtool -c` shows. */
+static inline struct ethtool_coalesce hold_off_of(int space, const char *interface)
+{
+	struct ethtool_coalesce coalesce = { .cmd = ETHTOOL_GCOALESCE };
+	struct ifreq request = request_for(interface);
+	int fd = make_socket(space, AF_INET, SOCK_DGRAM, 0);
+
+	request.ifr_data = (char *)&coalesce;
+	if (ioctl(fd, SIOCETHTOOL, &request))
+		fatal("ETHTOOL_GCOALESCE");
+	close(fd);
+	return coalesce;
+}
+
 /* Make the far namespace, and an address and a carrier at both ends. */
 static inline void begin_networks(void)
 {

@@ -1,0 +1,236 @@
+/* How a card ends under its users: a function reset, an error that PCIe reports, its removal, and a
+ * suspend that is refused. It says `ends NAME right` or `wrong` for each test.
+ */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#define _GNU_SOURCE
+#include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "driver_net.h"
+
+#define CARD   "/dev/dibber0"
+#define DEVICE "/sys/class/misc/dibber0/device"
+#define MEMORY (64 * 4096)
+
+static int write_file(const char *path, const void *bytes, size_t length)
+{
+	int fd = open(path, O_WRONLY), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = write(fd, bytes, length) == (ssize_t)length ? 0 : -errno;
+	close(fd);
+	return rc;
+}
+
+/* A user of the card: an endpoint with its mappings, and registered memory. */
+struct user {
+	struct endpoint e;
+	uint8_t *memory;
+	struct dibber_region_add add;
+};
+
+static void begin_user(struct user *u)
+{
+	u->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	expect("endpoint", open_endpoint(CARD, &u->e), 0);
+	expect("region", add_region(u->e.fd, u->memory, MEMORY, ALL_RIGHTS, &u->add), 0);
+}
+
+/* A put into the user's own memory through its own card is refused by its node number; it shows
+ * that the control program answers. */
+static void command(struct user *u)
+{
+	struct dibber_command command = { .opcode = 0xee };
+
+	submit(&u->e, &command);
+	expect("a command is answered", completed(&u->e), DIBBER_STATUS_BAD_OPCODE);
+}
+
+/* The user hears of the end: each call says so, and mappings show ones that take writes. */
+static void expect_end(struct user *u)
+{
+	struct pollfd poller = { .fd = u->e.fd, .events = POLLIN };
+	struct dibber_endpoint_open open;
+	struct dibber_region_add add;
+	struct dibber_info info;
+	uint64_t count;
+
+	expect("sleepers are woken", poll(&poller, 1, 60000), 1);
+	expect("hang-up", poller.revents & POLLHUP, POLLHUP);
+	expect("doorbell", *doorbell(&u->e, DIBBER_DOORBELL_PROGRAM) == 0xffffffff, 1);
+	expect("queue", u->e.queues[0].cookie == 0xffffffff, 1);
+	*doorbell(&u->e, DIBBER_DOORBELL_COMMAND_PRODUCER) = 1;
+	u->e.window[0] = 1;
+	expect("info", call(u->e.fd, DIBBER_IOC_INFO, &info), -ENODEV);
+	expect("region", add_region(u->e.fd, u->memory, MEMORY, ALL_RIGHTS, &add), -ENODEV);
+	expect("withdrawal", remove_region(u->e.fd, u->add.key), -ENODEV);
+	expect("opening", open_number(u->e.fd, DIBBER_ANY_ENDPOINT, &open), -ENODEV);
+	expect("read", read(u->e.fd, &count, sizeof(count)) < 0 ? -errno : 0, -ENODEV);
+	expect("pinned", (long)pinned_pages(), 0);
+	close_endpoint(&u->e);
+	munmap(u->memory, MEMORY);
+}
+
+static void use_again(void)
+{
+	struct user u = { 0 };
+
+	begin_user(&u);
+	command(&u);
+	close_endpoint(&u.e);
+	munmap(u.memory, MEMORY);
+}
+
+static void wait_for_carrier(void)
+{
+	expect("carrier", wait_running(NEAR, "dib0", 1) && wait_running(FAR, "dib1", 1), 1);
+}
+
+static unsigned long long received(void)
+{
+	return statistic(FAR, "dib1", "records_received");
+}
+
+/* Frames travel: the far end gets some more. */
+static void expect_frames(void)
+{
+	unsigned long long before = received();
+	double end = now() + NET_PATIENCE;
+
+	while (received() < before + 20 && now() < end)
+		usleep(20000);
+	expect("frames", received() >= before + 20, 1);
+}
+
+/* The function is reset while a process and the network device use the card. */
+static void test_reset(void)
+{
+	struct user u = { 0 };
+
+	begin_user(&u);
+	command(&u);
+	expect("reset", write_file(DEVICE "/reset", "1", 1), 0);
+	expect_end(&u);
+	use_again();
+	wait_for_carrier();
+	expect_frames();
+}
+
+/* drivers/pci/pcie/aer_inject.c: struct aer_error_inj. */
+struct error_injection {
+	uint8_t bus, dev, fn;
+	uint32_t uncor_status, cor_status, header_log[4], domain;
+};
+
+#define UNCORRECTABLE_DATA_LINK (1u << 4)  /* fatal: PCIe Base 3.0, 7.10.4 */
+#define UNCORRECTABLE_POISONED	(1u << 12) /* not fatal at first */
+
+static void report_error(uint32_t status)
+{
+	struct error_injection error = { .uncor_status = status };
+	char path[PATH_MAX], *port;
+	unsigned int bus, dev, fn;
+
+	/* The root port has the capability, and what it reports concerns all that is behind it. */
+	if (!realpath(DEVICE, path))
+		fatal(DEVICE);
+	*strrchr(path, '/') = 0;
+	port = strrchr(path, '/') + 1;
+	if (sscanf(port, "%*x:%x:%x.%x", &bus, &dev, &fn) != 3)
+		fatal(port);
+	error.bus = (uint8_t)bus;
+	error.dev = (uint8_t)dev;
+	error.fn = (uint8_t)fn;
+	expect("injection", write_file("/dev/aer_inject", &error, sizeof(error)), 0);
+}
+
+/* PCIe reports an error, fatal or not. The kernel resets the card, and the driver begins anew. */
+static void test_errors(void)
+{
+	static const uint32_t kinds[] = { UNCORRECTABLE_DATA_LINK, UNCORRECTABLE_POISONED };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct user u = { 0 };
+
+		begin_user(&u);
+		report_error(kinds[i]);
+		expect_end(&u);
+		for (int n = 0; n < 3000 && access(CARD, R_OK | W_OK); n++)
+			usleep(10000);
+		/* The kernel recovers in a thread of its own. */
+		wait_for_carrier();
+		use_again();
+		expect_frames();
+	}
+}
+
+/* A system that is to sleep is told no, and nobody hears of it. */
+static void test_suspend(void)
+{
+	struct user u = { 0 };
+
+	begin_user(&u);
+	expect("suspend", write_file("/sys/power/state", "freeze", 6), -EBUSY);
+	command(&u);
+	close_endpoint(&u.e);
+	munmap(u.memory, MEMORY);
+	wait_for_carrier();
+	expect_frames();
+}
+
+/* The device is taken out of the system under its users, and found again. */
+static void test_remove(void)
+{
+	struct user u = { 0 };
+
+	begin_user(&u);
+	expect("removal", write_file(DEVICE "/remove", "1", 1), 0);
+	expect("no interface", (long)if_nametoindex("dib0"), 0);
+	expect_end(&u);
+	expect("the other end's carrier", wait_running(FAR, "dib1", 0), 1);
+	expect("rescan", write_file("/sys/bus/pci/rescan", "1", 1), 0);
+	for (int i = 0; i < 6000 && access(CARD, R_OK | W_OK); i++)
+		usleep(10000);
+	use_again();
+	set_address(NEAR, "dib0", "10.34.0.1");
+	set_flags(NEAR, "dib0", 1);
+	wait_for_carrier();
+	expect_frames();
+}
+
+int main(int argc, char **argv)
+{
+	pid_t traffic;
+	int all = 0;
+
+	if (argc != 4 || !argv[3])
+		return 2;
+	setlinebuf(stdout);
+	begin_networks();
+	begin_interfaces();
+	wait_for_carrier();
+	traffic = begin_traffic();
+#define TEST(name)                                                                            \
+	do {                                                                                  \
+		double begin = now();                                                         \
+                                                                                              \
+		wrong = 0;                                                                    \
+		test_##name();                                                                \
+		printf("ends " #name " %s\n", wrong ? "wrong" : "right");                     \
+		printf("took ends_" #name " %u ms\n", (unsigned int)((now() - begin) * 1e3)); \
+		all |= wrong;                                                                 \
+	} while (0)
+	TEST(reset);
+	TEST(suspend);
+	TEST(errors);
+	TEST(remove);
+	kill(traffic, SIGKILL);
+	waitpid(traffic, NULL, 0);
+	set_flags(NEAR, "dib0", 0);
+	set_flags(FAR, "dib1", 0);
+	return all;
+}
