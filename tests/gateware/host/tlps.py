@@ -23,8 +23,9 @@ from dibber.host.interface import HostInterface
 
 from compiled import run_simulation
 
-# The four ways in which a PHY may carry TLPs.
-PHYS = [(64, "little"), (64, "big"), (128, "little"), (128, "big")]
+# The ways in which a PHY may carry TLPs, and one of them for each width.
+PHYS = [(width, order) for width in (64, 128, 256) for order in ("little", "big")]
+WIDTHS = [(64, "big"), (128, "little"), (256, "big")]
 
 # PHY ----------------------------------------------------------------------------------------------
 
