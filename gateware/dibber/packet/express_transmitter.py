@@ -66,7 +66,7 @@ class SlotFetch(LiteXModule):
         lines = C.SLOT_BYTES//width
 
         # Lines that a put needs: the one with the flags, from notice to offset, the data.
-        notice = COMMAND["notice"].offset//width
+        notice = COMMAND["notice"].offset//width   # 0 at 256 bits, where it is beside the flags
         offset = (INLINE["offset"].offset + INLINE["offset"].size - 1)//width
         data   = INLINE["data"].offset//width
 
@@ -109,7 +109,7 @@ class SlotFetch(LiteXModule):
             If(accepted,
                 line.eq(line + 1),
                 If(~request.message,
-                    If(line == 0, line.eq(notice)),
+                    If(line == 0, line.eq(max(notice, 1))),
                     If(line == offset, line.eq(data)),
                 )
             ),

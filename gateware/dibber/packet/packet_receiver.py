@@ -305,7 +305,7 @@ class DepositReceiver(LiteXModule):
 
         # Payload ----------------------------------------------------------------------------------
         # BULK: 2 KiB, which are eight blocks; one of them is being filled. EXPRESS: four messages.
-        self.buffer = buffer = CommitFIFO(data_width + 7, (512 if express else 2048)//line_bytes)
+        self.buffer = buffer = CommitFIFO(data_width + count_bits(data_width) + 2, (512 if express else 2048)//line_bytes)
         taken           = Signal()                      # a word of payload is taken
         word            = Signal(max=C.BLOCK_BYTES//4 + 1)
         word_in_line    = Signal(max=lanes)

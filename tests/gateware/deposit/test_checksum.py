@@ -17,7 +17,7 @@ def test_the_models_example_is_the_standards():
     assert internet_checksum(bytes.fromhex("0001f203f4f5f6f7")) == ~0xDDF2 & 0xFFFF
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_every_run_has_the_checksum_of_its_bytes(data_width, seed):
     random = Random(seed)
     width = data_width // 8

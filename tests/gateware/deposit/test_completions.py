@@ -18,7 +18,7 @@ from unruly import READERS
 pytestmark = pytest.mark.fault
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("reader", READERS)
 def test_random_good_and_bad_completions_give_no_wrong_byte_and_fail_no_other_read(
     reader, data_width, seed

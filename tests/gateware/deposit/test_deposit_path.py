@@ -31,7 +31,7 @@ def test_puts_are_byte_exact(data_width, busy):
     ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_long_put_is_cut_into_packets(data_width):
     put = ((1, 3, 600, (1000,), (16,)), (2, 0, 48, (56, 1200), (20, 10)), 9600)
     data = command(*put, flags=FLAG.NOTICE, notice=9)
@@ -87,7 +87,7 @@ def bad_jobs():
     ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_bad_jobs_end_with_their_reason(data_width):
     """No packet leaves, what was read for it is void, and a good job after each is done."""
     good = command((1, 0, 0, (), ()), (2, 0, 0, (), ()), 5)
@@ -134,7 +134,7 @@ def test_a_read_error_ends_the_transfer_without_a_last_packet():
     assert path.lines == []
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_elements_a_cycle(data_width):
     """8-byte elements from a stride, a read for each: one a cycle, from packet to packet too; 3 %
     for start and end.

@@ -100,7 +100,7 @@ class Bench:
         return self
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_each_gets_the_page_that_the_table_says(data_width, seed):
     random = Random(f"{seed} {data_width}")
     tables = Tables(random, 6, missing=0.1)

@@ -120,7 +120,7 @@ BAD = [
 PLAIN = (0, (), ())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_source_s_bad_list_ends_its_job_and_the_next_is_done(data_width, seed):
     good = ((1, MIDDLE, 8, (), (), (800, GOOD)), (2, 4096, *PLAIN), 80)
     jobs = []
@@ -139,7 +139,7 @@ def test_a_source_s_bad_list_ends_its_job_and_the_next_is_done(data_width, seed)
     assert path.lines == []
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_target_s_bad_list_is_refused_and_the_next_packet_lands(data_width, seed):
     good = ((1, 0, *PLAIN), (2, MIDDLE, 8, (), (), (800, GOOD)), 80)
     jobs = []

@@ -188,7 +188,7 @@ def test_posted_writes_never_wait_with_all_queues_full_and_reads_in_flight(data_
     ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_idle_card_answers_a_read_in_a_fixed_time(data_width, figure):
     bench = Bench(data_width, "little")
     bench.send(read(0xFE000000, 4))
