@@ -88,7 +88,7 @@ class AtomicUnit(LiteXModule):
 
         self.fetch = fetch = Fetch(data_width, [span(ATOMIC, "key")] +
             [span(ATOMIC, name) for name in ("offset", "operand", "compare", "mask")] +
-            [span(COMMAND, name) for name in ("length", "opcode")])
+            [span(COMMAND, name) for name in ("length", "opcode")], least=3)
         self.slot  = fetch.port
         opcode     = member(COMMAND, "opcode")
         bytes_     = member(COMMAND, "length")

@@ -93,7 +93,7 @@ PUTS = [
 ]
 
 
-@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7)])
+@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7), (256, 0.8)])
 def test_puts_are_byte_exact(data_width, busy, seed):
     path = ListedPath([(command(*put), {}) for put in PUTS], data_width, seed=seed, busy=busy).run(
         lambda p: len(p.ended) == len(PUTS) and len(p.done) == len(p.packets), 30000

@@ -99,7 +99,7 @@ class Gathering(Scene):
 
     def result(self, lines):
         if lines[-1][2]:
-            data = b"".join(dat.to_bytes(16, "little")[:count] for dat, count, _, _ in lines)
+            data = b"".join(dat.to_bytes(32, "little")[:count] for dat, count, _, _ in lines)
             return [data if lines[-1][3] == STATUS.OK else None]
 
     def wanted(self, n):

@@ -343,7 +343,7 @@ def test_a_rewind_at_any_moment_hurts_nobody_else(seed):
     assert STATUS.REWOUND in bench.statuses()
 
 
-@pytest.mark.parametrize("data_width, bound", [(64, 19), (128, 18)])
+@pytest.mark.parametrize("data_width, bound", [(64, 19), (128, 18), (256, 18)])
 def test_cycles_from_job_to_first_read(data_width, bound):
     bench, seen = Bench([(put(8), {})], data_width), {}
 
