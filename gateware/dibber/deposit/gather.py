@@ -32,7 +32,7 @@ class Gather(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     tags       : reads in flight
     lines      : lines of the reassembly buffer, a power of two; at least 4096 bytes
     picks      : picks that can wait for their read. For one pick a cycle it must be at least the

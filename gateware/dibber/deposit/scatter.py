@@ -204,7 +204,7 @@ class ScatterEngine(LiteXModule):
 
     Parameters
     ----------
-    data_width   : 64 or 128
+    data_width   : 64, 128 or 256
     walked       : dict, further parameters of `PagedPieces`
     listed       : dict, further parameters of `ListReader`
     address_bits : 64 or 32

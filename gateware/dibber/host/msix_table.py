@@ -52,7 +52,7 @@ class MSIXTable(LiteXModule):
         is_table   = Signal()
         is_pending = Signal()
         is_control = Signal()
-        masked     = Signal(line_entries)
+        masked     = Signal(line_entries, name="masked")
         self.comb += [
             in_table.eq(port.adr < depth),
             enter.adr.eq(port.adr),

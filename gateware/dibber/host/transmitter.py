@@ -259,7 +259,7 @@ class TLPAssembler(LiteXModule):
 
         # The choice of the next TLP is late in its cycle. Of the first line, only the header's
         # fourth DW depends on it.
-        fourth  = Signal(32)
+        fourth  = Signal(32, name="fourth")
         return [
             Case(shift, {s: payload.eq(window[32*s:32*(s + lanes)]) for s in range(lanes + 1)}),
             Case(

@@ -60,4 +60,6 @@ def test_every_run_has_the_checksum_of_its_bytes(data_width, seed):
         dut, [feed(), clock(), sink(dut.source, ("checksum",), got, random, cycle=cycle)]
     )
     assert [checksum for (checksum,) in got] == [internet_checksum(data) for data in runs]
-    assert {taken - end for end, taken in zip(ends, cycle)} == {{64: 8, 128: 9, 256: 10}[data_width]}
+    assert {taken - end for end, taken in zip(ends, cycle)} == {
+        {64: 8, 128: 9, 256: 10}[data_width]
+    }

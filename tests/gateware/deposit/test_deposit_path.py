@@ -46,7 +46,9 @@ def test_a_long_put_is_cut_into_packets(data_width):
     assert path.ended == [(0, STATUS.OK, 2)]
 
 
-@pytest.mark.parametrize("data_width, length", [(64, 512), (128, 4096), (64, 4097), (128, 0x8001), (256, 4099)])
+@pytest.mark.parametrize(
+    "data_width, length", [(64, 512), (128, 4096), (64, 4097), (128, 0x8001), (256, 4099)]
+)
 def test_a_transfer_is_cut_where_it_must_be(data_width, length):
     put = ((1, 3, 0, (), ()), (2, 0, 0, (), ()), length)
     path = Path([(command(*put), {})], data_width).run(lambda p: len(p.done) == packets_of(length))

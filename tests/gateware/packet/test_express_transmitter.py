@@ -224,8 +224,9 @@ def test_the_first_word_leaves_soon_and_no_bubble_follows(data_width, message, s
     assert cycles[0] - bench.first_order == 4
     # The first packet's second word waits for its line, while the link sends START.
     assert cycles[1] - cycles[0] <= 2
-    for *_, cycles in [(cycles[:0], bench.taken[0][2][1:]), *bench.taken[1:]]:
-        assert cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+    for number, (*_, packet) in enumerate(bench.taken):
+        words = packet[1:] if number == 0 else packet
+        assert words == list(range(words[0], words[0] + len(words)))
     # Between packets the link sends END and START. It sends START in the cycle in which the first
     # word comes, and takes that word in the next cycle.
     assert [
