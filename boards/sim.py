@@ -217,7 +217,7 @@ def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, 
 
 def main():
     parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated card.")
-    parser.add_argument("--data-width", type=int, choices=[64, 128], default=128, help="bits of the data path")
+    parser.add_argument("--data-width", type=int, choices=[64, 128, 256], default=128, help="bits of the data path")
     parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")
     parser.add_argument("--sram",       type=int, choices=[64, 128], default=SRAM_BYTES >> 10,
         help="KiB of the control program's SRAM")

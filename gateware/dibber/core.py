@@ -75,7 +75,7 @@ class DibberCore(LiteXModule):
                  it has one, says that more than 32 reads may be in flight
     serial     : serial PHY: `sink` (serial_tx_layout), `source` (serial_rx_layout), `signal`, 1
                  while the receiver sees one, and `loopback` (Signal) if it has one of its own.
-    data_width : 64 or 128, bits of the data path; the same as the PCIe PHY's
+    data_width : 64, 128 or 256, bits of the data path; the same as the PCIe PHY's
     clock_hz   : frequency of `sys`, shown to the host
     board      : name of the board, shown to the host; at most 16 characters
     flash      : flash_pads of the flash that the FPGA is configured from; None if the host cannot

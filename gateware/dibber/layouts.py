@@ -6,12 +6,16 @@ its line; lane 0 is bits 7:0.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from migen import Mux
+from migen import Mux, log2_int
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.soc.interconnect.stream import EndpointDescription
 
 from dibber.interface.description import C
+
+def count_bits(data_width):
+    """Bits of a number of bytes in a line; 5 hold it at 64 bits, too."""
+    return max(5, log2_int(data_width//8) + 1)
 
 # Host side ----------------------------------------------------------------------------------------
 
@@ -283,7 +287,7 @@ def payload_layout(data_width):
     Receiving, the first line of a block comes when the whole block is known to be good; for the
     last block, when the whole packet is good. The other lines of the block follow without gaps.
     """
-    return EndpointDescription([("dat", data_width), ("bytes", 5), ("error", 1)])
+    return EndpointDescription([("dat", data_width), ("bytes", count_bits(data_width)), ("error", 1)])
 
 def job_layout():
     """A send job from the control program, in lane BULK. `skip` is the start of one of its packets.

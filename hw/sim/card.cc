@@ -139,11 +139,21 @@ public:
             return card.__PVT__sram0[row];
         case 1:
             return card.__PVT__sram1[row];
-#if DIBBER_DATA_WIDTH == 128
+#if DIBBER_DATA_WIDTH >= 128
         case 2:
             return card.__PVT__sram2[row];
         case 3:
             return card.__PVT__sram3[row];
+#endif
+#if DIBBER_DATA_WIDTH >= 256
+        case 4:
+            return card.__PVT__sram4[row];
+        case 5:
+            return card.__PVT__sram5[row];
+        case 6:
+            return card.__PVT__sram6[row];
+        case 7:
+            return card.__PVT__sram7[row];
 #endif
         }
         return 0;
@@ -163,12 +173,26 @@ public:
             case 1:
                 card.__PVT__sram1[row] = word;
                 break;
-#if DIBBER_DATA_WIDTH == 128
+#if DIBBER_DATA_WIDTH >= 128
             case 2:
                 card.__PVT__sram2[row] = word;
                 break;
             case 3:
                 card.__PVT__sram3[row] = word;
+                break;
+#endif
+#if DIBBER_DATA_WIDTH >= 256
+            case 4:
+                card.__PVT__sram4[row] = word;
+                break;
+            case 5:
+                card.__PVT__sram5[row] = word;
+                break;
+            case 6:
+                card.__PVT__sram6[row] = word;
+                break;
+            case 7:
+                card.__PVT__sram7[row] = word;
                 break;
 #endif
             }

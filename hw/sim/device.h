@@ -19,8 +19,8 @@ namespace dibber {
  * `be` has a bit for each byte; a DW is whole or absent. */
 struct Beat {
     bool valid = false, first = false, last = false;
-    uint16_t be = 0;
-    std::array<uint32_t, 4> dat = {};
+    uint32_t be = 0;
+    std::array<uint32_t, 8> dat = {};
 };
 
 /* Four symbols; symbol 0 is first on the wire and lies in bits 7:0. */
@@ -83,7 +83,7 @@ class Device {
 public:
     virtual ~Device() = default;
 
-    /* Bits of its PCIe stream: 64 or 128. */
+    /* Bits of its PCIe stream: 64, 128 or 256. */
     virtual unsigned data_width() const = 0;
 
     /* Whether payload DWs are byte-swapped in the stream, as the 7-series PHY does ("big"). */

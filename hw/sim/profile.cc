@@ -161,8 +161,10 @@ void apply_override(const Reader& reader, toml::table& root, const std::string& 
 
 void Profile::finish()
 {
+    /* PCIe Base 3.0, 4.2.2: 128b/130b above 5 GT/s; 4.2.1: 8b/10b up to there. */
+    double code = pcie.rate_gbps > 5 ? 128.0 / 130 : 0.8;
     pcie_ps_per_byte_ =
-        8e3 / (pcie.lanes * pcie.rate_gbps * 0.8 * (1 - pcie.overhead_percent / 100));
+        8e3 / (pcie.lanes * pcie.rate_gbps * code * (1 - pcie.overhead_percent / 100));
 }
 
 Time Profile::cpu_time(uint32_t call, uint32_t count) const
@@ -218,10 +220,10 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.name = reader.name("name");
 
     p.card.clock_mhz = reader.number("card.clock_mhz", 1, 1000);
-    p.card.data_width = reader.power_of_two("card.data_width", 64, 128);
+    p.card.data_width = reader.power_of_two("card.data_width", 64, 256);
 
     p.pcie.lanes = reader.power_of_two("pcie.lanes", 1, 16);
-    p.pcie.rate_gbps = reader.number("pcie.rate_gbps", 0.1, 5);
+    p.pcie.rate_gbps = reader.number("pcie.rate_gbps", 0.1, 8);
     p.pcie.overhead_percent = reader.number("pcie.overhead_percent", 0, 50);
     p.pcie.framing_bytes = reader.integer("pcie.framing_bytes", 0, 64);
     p.pcie.max_payload = reader.power_of_two("pcie.max_payload", 128, 512);

@@ -37,7 +37,7 @@ class AtomicUnit(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     tags       : tags of the reads; one is in use, the others are spares for tags in quarantine
     base       : number of tags without extended tags
     timeout, quarantine : cycles, see `Tags`
@@ -88,7 +88,7 @@ class AtomicUnit(LiteXModule):
 
         self.fetch = fetch = Fetch(data_width, [span(ATOMIC, "key")] +
             [span(ATOMIC, name) for name in ("offset", "operand", "compare", "mask")] +
-            [span(COMMAND, name) for name in ("length", "opcode")])
+            [span(COMMAND, name) for name in ("length", "opcode")], least=3)
         self.slot  = fetch.port
         opcode     = member(COMMAND, "opcode")
         bytes_     = member(COMMAND, "length")
@@ -216,9 +216,10 @@ class AtomicUnit(LiteXModule):
 
         # Reply ------------------------------------------------------------------------------------
 
-        # struct reply: the value, then the status. One line at 128 bits, two lines at 64.
+        # struct reply: the value, then the status. One line at 128 bits, two lines at 64. At 256 bits
+        # it is the low half of a line.
         whole     = Signal(128)
-        lines     = 128//data_width
+        lines     = max(1, 128//data_width)
         line      = Signal(max=max(lines, 2))
         line_bits = [line] if lines > 1 else []
         assert (REPLY["value"].offset, REPLY["status"].offset) == (0, 8)
@@ -226,10 +227,10 @@ class AtomicUnit(LiteXModule):
             whole.eq(Cat(Mux(status == STATUS.OK, before, 0), status)),
             reply.adr.eq(
                 Cat(
-                    *line_bits, Constant(0, log2_int(C.SLOT_BYTES//16)), done.slot,
+                    *line_bits, Constant(0, log2_int(C.SLOT_BYTES//max(16, data_width//8))), done.slot,
                     Constant(C.INBOX, 4))),
-            reply.dat_w.eq(Mux(line == 0, whole[:data_width], whole[-data_width:])),
-            reply.be.eq(2**(data_width//8) - 1),
+            reply.dat_w.eq(Mux(line == 0, whole[:data_width], whole[-min(data_width, 128):])),
+            reply.be.eq(2**min(data_width//8, 16) - 1),
         ]
 
         # Control ----------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.layouts import count_bits
+
 # Checksum -----------------------------------------------------------------------------------------
 
 class Checksum(LiteXModule):
@@ -22,7 +24,7 @@ class Checksum(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     depth      : checksums that may wait at `source`; the feeder must not exceed it
 
     Attributes
@@ -30,16 +32,17 @@ class Checksum(LiteXModule):
     valid  : Signal(), in     a line; only its `bytes` low lanes count, which are all unless `last`
     last   : Signal(), in     the last line of its run
     dat    : Signal(data_width), in
-    bytes  : Signal(5), in
+    bytes  : Signal(count_bits(data_width)), in
     source : Endpoint([("checksum", 16)]), out    one a run
 
-    Cycles: one line a cycle; from the last line to `source` 8 at 64 bits, 9 at 128.
+    Cycles: one line a cycle; from the last line to `source` 8 at 64 bits, 9 at 128,
+    10 at 256.
     """
     def __init__(self, data_width, depth=4):
         self.valid  = Signal()
         self.last   = Signal()
         self.dat    = Signal(data_width)
-        self.bytes  = Signal(5)
+        self.bytes  = Signal(count_bits(data_width))
         self.source = source = stream.Endpoint([("checksum", 16)])
 
         # # #

@@ -169,7 +169,7 @@ class ExpressLander(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     address_bits : 64 or 32
 
     Attributes

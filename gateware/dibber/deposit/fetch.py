@@ -42,6 +42,8 @@ class Fetch(LiteXModule):
     spans      : list of (first byte, end) of the wanted parts, end exclusive; the lines of the
                  first span are read first
     enough     : number of leading spans after which the fetch may end early
+    least      : cycles from `first` to `done` at least: what is looked up by the first span takes so
+                 long. Wide lines are few, and would come sooner
 
     Attributes
     ----------
@@ -58,7 +60,7 @@ class Fetch(LiteXModule):
     Cycles: 3 + lines (those of the `enough` spans, or all) from `start` to `done`, if the port is
     always ready.
     """
-    def __init__(self, data_width, spans, enough=None):
+    def __init__(self, data_width, spans, enough=None, least=0):
         width        = data_width//8
         order        = lines_of(spans, data_width)
         enough_lines = len(lines_of(spans[:enough], data_width)) if enough else 0
@@ -85,6 +87,12 @@ class Fetch(LiteXModule):
         per_slot      = log2_int(C.SLOT_BYTES//width)
         line          = Signal(per_slot)
         ends          = Signal()
+        ends_late     = ends
+        first_lines   = -(-end_byte//width) - first_byte//width
+        for _ in range(least - ((enough_lines or count) - first_lines)):
+            later = Signal()
+            self.sync += later.eq(ends_late)
+            ends_late = later
         self.comb += [
             Case(next_asked, {n: line.eq(number) for n, number in enumerate(order)}),
             port.valid.eq(busy),
@@ -105,7 +113,7 @@ class Fetch(LiteXModule):
             ),
             self.first.eq(
                 coming[1] & (next_answered == -(-end_byte//width) - first_byte//width - 1)),
-            self.done.eq(ends),
+            self.done.eq(ends_late),
             If(coming[1],
                 next_answered.eq(next_answered + 1),
                 Case(

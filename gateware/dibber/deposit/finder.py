@@ -41,7 +41,7 @@ class PageFinder(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     ports      : number of users, served round-robin
     lines      : lines of the cache, a power of two; direct-mapped by region and position in the
                  table

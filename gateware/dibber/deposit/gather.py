@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import STATUS
-from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, completion_layout, ends_read, piece_layout, read_layout
+from dibber.layouts import FAULT_BITS, FAULT_LIST, FAULT_READ, completion_layout, count_bits, ends_read, piece_layout, read_layout
 
 from dibber.deposit.cover import PICKS, UNIT, Cover
 from dibber.deposit.packer import Packer, dense_layout
@@ -32,7 +32,7 @@ class Gather(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     tags       : reads in flight
     lines      : lines of the reassembly buffer, a power of two; at least 4096 bytes
     picks      : picks that can wait for their read. For one pick a cycle it must be at least the
@@ -271,14 +271,14 @@ class Gather(LiteXModule):
         empty         = Signal()
         reason        = Signal(8)
         drain         = Signal()   # the transfer has failed before: discard the pick
-        count         = Signal(5)
+        count         = Signal(count_bits(data_width))
         pick_ends     = Signal()
         step          = Signal()
         load          = Signal()
         ends_queued   = Signal(max=picks + 2)  # last picks of transfers among the queued picks
         failure       = Signal()
         end_enters    = Signal()
-        out           = stream.Endpoint([("lane", bits), ("count", 5), ("status", 8)])
+        out           = stream.Endpoint([("lane", bits), ("count", count_bits(data_width)), ("status", 8)])
         head          = order.source
         self.comb += [
             outcome_read.adr.eq(slot_out),

@@ -37,7 +37,7 @@ class HostMemory(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     reach      : FAR or NEAR (deposit/reach.py): where the memory is that the PHY reads
     lookups    : how many users look up regions
     finders    : how many users look up the page of an address

@@ -24,7 +24,7 @@ class DepositLayer(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     reach      : FAR or NEAR (deposit/reach.py): where the memory is that the PHY reads
 
     Attributes

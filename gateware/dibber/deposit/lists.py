@@ -116,7 +116,7 @@ class ListReader(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     lines      : lines that are requested or wait to be taken, a power of two
     tags       : reads under way, a power of two
     base       : number of tags without extended tags

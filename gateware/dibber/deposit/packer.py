@@ -10,6 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.common.rotate import rotate
 from dibber.common.places import Skid
+from dibber.layouts import count_bits
 
 # Layout -------------------------------------------------------------------------------------------
 
@@ -20,11 +21,11 @@ def lanes_layout(data_width):
     bytes.
     """
     return stream.EndpointDescription(
-        [("dat", data_width), ("lane", log2_int(data_width//8)), ("count", 5), ("status", 8)])
+        [("dat", data_width), ("lane", log2_int(data_width//8)), ("count", count_bits(data_width)), ("status", 8)])
 
 def dense_layout(data_width):
     """`layouts.payload_layout` of a transfer, with enum status instead of `error`."""
-    return stream.EndpointDescription([("dat", data_width), ("bytes", 5), ("status", 8)])
+    return stream.EndpointDescription([("dat", data_width), ("bytes", count_bits(data_width)), ("status", 8)])
 
 # Packer -------------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class Translator(LiteXModule):
     Parameters
     ----------
     layout     : of the stream; `address` in its payload or its parameters
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     lines      : lines of the cache,
     a power of two; direct-mapped by region and position in the table
     depth      : of the FIFO

@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, LANE, RIGHT, STATUS
-from dibber.layouts import (FAULT_BITS, FAULT_LIST, FAULT_READ, arrival_layout, deposit_done_layout, deposit_layout, payload_layout,
+from dibber.layouts import (FAULT_BITS, FAULT_LIST, FAULT_READ, arrival_layout, count_bits, deposit_done_layout, deposit_layout, payload_layout,
     walk_layout, write_layout)
 
 from dibber.deposit.departures import Departures
@@ -204,7 +204,7 @@ class ScatterEngine(LiteXModule):
 
     Parameters
     ----------
-    data_width   : 64 or 128
+    data_width   : 64, 128 or 256
     walked       : dict, further parameters of `PagedPieces`
     listed       : dict, further parameters of `ListReader`
     address_bits : 64 or 32
@@ -321,9 +321,9 @@ class ScatterEngine(LiteXModule):
         bytes_left       = Signal(13)
         # This order is the last of its piece. It and `count` are computed one order ahead.
         last_order       = Signal()
-        count            = Signal(5)
+        count            = Signal(count_bits(data_width))
         bytes_left_after = Signal(13)
-        first_line_room  = Signal(5)   # bytes in the first line of the next piece
+        first_line_room  = Signal(count_bits(data_width))   # bytes in the first line of the next piece
         blocks_present   = Signal(block_bits)  # blocks of the packet that are in `store`
         piece_present    = Signal()    # all blocks of the piece are
         may_write        = Signal()    # registered: the piece is present

@@ -58,7 +58,7 @@ class SendEngine(LiteXModule):
 
     Parameters
     ----------
-    data_width   : 64 or 128
+    data_width   : 64, 128 or 256
     walked       : dict, further parameters of `PagedPieces`
     listed       : dict, further parameters of `ListReader`
     address_bits : 64 or 32. If an offset or stride has more bits, the region counts as empty and
@@ -116,7 +116,7 @@ class SendEngine(LiteXModule):
         source_walk = COMMAND["source"].offset
         self.fetch  = fetch = Fetch(
             data_width, flat_spans + [(source_walk, source_walk + WALK.size)],
-            enough=len(flat_spans))
+            enough=len(flat_spans), least=2)
         self.epochs     = epochs     = Epochs(3)
         self.walker     = walker     = Walker(address_bits)
         self.pages      = pages      = PagedPieces(data_width, address_bits, **walked)

@@ -8,7 +8,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.layouts import payload_layout
+from dibber.layouts import count_bits, payload_layout
 
 from dibber.common.rotate import rotate
 from dibber.common.places import Skid
@@ -22,7 +22,7 @@ def take_layout(data_width, param_layout):
     done.
     """
     return stream.EndpointDescription(
-        [("lane", log2_int(data_width//8)), ("count", 5)], param_layout)
+        [("lane", log2_int(data_width//8)), ("count", count_bits(data_width))], param_layout)
 
 # Unpacker -----------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ class Unpacker(LiteXModule):
 
     Parameters
     ----------
-    data_width   : 64 or 128
+    data_width   : 64, 128 or 256
     param_layout : fields that go from an order to its line
 
     Attributes

@@ -21,7 +21,7 @@ class WriteArbiter(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     sinks      : number of engines
     depth      : marks that may be under way, a power of two
 

@@ -185,8 +185,11 @@ class EndpointPages(LiteXModule):
 
         # Answers ----------------------------------------------------------------------------------
 
-        # PROGRAM has a line of its own, and one value for all endpoints.
-        assert DOORBELL["PROGRAM"].offset % (data_width//8) == 0 and DOORBELL["PROGRAM"] is DOORBELL.registers[-1]
+        # PROGRAM has one value for all endpoints. It has a line of its own; at 256 bits it shares the
+        # line of the others, which give 0 in its place.
+        assert DOORBELL["PROGRAM"] is DOORBELL.registers[-1]
+        lane = 8*(DOORBELL["PROGRAM"].offset % (data_width//8))
+        said = Cat(Constant(0, lane), self.program.raw_bits()) if lane else self.program.raw_bits()
         program = in_page == DOORBELL["PROGRAM"].offset//(data_width//8)
 
         # The slots, or PROGRAM, were read two cycles ago; a doorbell that was not read gives 0.
@@ -196,4 +199,4 @@ class EndpointPages(LiteXModule):
             self.sync += later.eq(where[-1])
             where.append(later)
         chosen = where[-1]
-        self.comb += port.dat_r.eq(reduce(or_, [doorbells.port.dat_r, Mux(chosen[0], self.program.raw_bits(), 0), Mux(chosen[1], slots.dat_r, 0)]))
+        self.comb += port.dat_r.eq(reduce(or_, [doorbells.port.dat_r, Mux(chosen[0], said, 0), Mux(chosen[1], slots.dat_r, 0)]))

@@ -45,7 +45,7 @@ class BARDecoder(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     bar_size   : bytes of BAR 0
     windows    : as returned by bar_windows()
 

@@ -53,7 +53,7 @@ class CompletionChecker(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     tags       : tags 0 to `tags` - 1 are in use; a completion for another tag is unexpected
 
     Attributes

@@ -27,7 +27,7 @@ class HostInterface(LiteXModule):
                  `qword_aligned`, `id`, `bar0_size`, `max_payload_size` and `max_request_size`.
                  Optional are `msix_enable` (Signal; without it only the mask bits hold interrupts
                  back) and `bus_master` (Signal; while it is 0 no request leaves, see BusMaster)
-    data_width : 64 or 128, as the PHY's
+    data_width : 64, 128 or 256, as the PHY's
     sram_bytes : size of the control program's SRAM, which is a window of BAR 0
     address_bits, hold_off : see PostWriter
     patience   : see BusMaster

@@ -28,8 +28,9 @@ class MSIXTable(LiteXModule):
     """
     def __init__(self, data_width):
         line_bytes   = data_width//8
-        entry_lines  = 16//line_bytes
-        depth        = C.VECTORS*entry_lines
+        entry_lines  = max(1, 16//line_bytes)
+        line_entries = max(1, line_bytes//16)
+        depth        = C.VECTORS*entry_lines//line_entries
         self.port    = port = line_port(data_width)
         self.mask    = Signal(C.VECTORS, reset=2**C.VECTORS - 1)
         self.pending = Signal(C.VECTORS)
@@ -39,7 +40,8 @@ class MSIXTable(LiteXModule):
 
         # # #
 
-        control    = 96 % data_width  # bit of Vector Control in the last line of an entry
+        # Bit of Vector Control in the last line of an entry; of each entry in the line at 256 bits.
+        controls   = [128*n + 96 % data_width for n in range(line_entries)]
         # The host's writes block the sender's reads: a read during a write is undefined in block
         # RAM.
         table      = Memory(data_width, depth, name="block_vectors")
@@ -50,7 +52,7 @@ class MSIXTable(LiteXModule):
         is_table   = Signal()
         is_pending = Signal()
         is_control = Signal()
-        masked     = Signal()
+        masked     = Signal(line_entries, name="masked")
         self.comb += [
             in_table.eq(port.adr < depth),
             enter.adr.eq(port.adr),
@@ -60,23 +62,27 @@ class MSIXTable(LiteXModule):
             self.dat_r.eq(look.dat_r),
             self.ready.eq(~(port.re | port.we)),
         ]
-        vector = port.adr[log2_int(entry_lines):][:log2_int(C.VECTORS)]
+        vector = port.adr[log2_int(entry_lines):][:log2_int(C.VECTORS//line_entries)]
+        if line_entries > 1:
+            vector = Cat(Constant(0, log2_int(line_entries)), vector)
         self.sync += [
             is_table.eq(in_table & port.re),
             is_control.eq(port.adr[0] if entry_lines == 2 else 1),
-            masked.eq((self.mask >> vector)[0]),
+            masked.eq((self.mask >> vector)[:line_entries] if line_entries > 1 else (self.mask >> vector)[0]),
             is_pending.eq(
                 port.re & (port.adr == (C.MSIX_PBA_BASE - C.MSIX_TABLE_BASE)//line_bytes)),
             port.dat_r.eq(0),
             If(is_table,
                 port.dat_r.eq(look.dat_r),
                 # The mask bits are registers, because all of them are needed at once, and reset.
-                If(is_control, port.dat_r[control:control + 32].eq(masked)),
+                If(is_control, *[port.dat_r[control:control + 32].eq(masked[n])
+                    for n, control in enumerate(controls)]),
             ).Elif(is_pending,
                 port.dat_r.eq(self.pending)
             )
         ]
         for n in range(C.VECTORS):
-            line = n*entry_lines + entry_lines - 1
+            line    = n*entry_lines//line_entries + entry_lines - 1
+            control = controls[n % line_entries]
             self.sync += If(port.we & (port.adr == line) & port.be[control//8],
                 self.mask[n].eq(port.dat_w[control]))

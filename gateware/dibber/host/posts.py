@@ -31,7 +31,7 @@ class PostWriter(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     address_bits : 64 or 32
     hold_off   : interrupts can be held, see HoldOff. A halt is not held
 
@@ -47,13 +47,14 @@ class PostWriter(LiteXModule):
     posted      : Signal, out                    one pulse for each entry sent
     interrupted : Signal, out                    one pulse for each message sent
 
-    Cycles: 1 to the source; 4 for a post at 64 bits, 2 at 128; an interrupt takes 5 or 3 more, plus
-    the cycles in which the host accesses the table, and 1 with hold-off. A held-back interrupt is
-    sent 1 cycle after its release.
+    Cycles: 1 to the source; 4 for a post at 64 bits, 2 at 128, 1 at 256; an interrupt takes 5 or 3
+    more, plus the cycles in which the host accesses the table, and 1 with hold-off. A held-back
+    interrupt is sent 1 cycle after its release.
     """
     def __init__(self, data_width, address_bits=64, hold_off=False):
-        entry_lines = 128//data_width
+        entry_lines = max(1, 128//data_width)
         post_lines  = 256//data_width
+        line_entries = max(1, data_width//128)
         self.table  = table = MSIXTable(data_width)
         # One waiting post is enough: the next one is made meanwhile.
         self.pipe   = pipe  = stream.PipeValid(post_layout())
@@ -72,7 +73,7 @@ class PostWriter(LiteXModule):
         post        = pipe.source
         pending     = table.pending
         vector      = Signal(max=C.VECTORS)
-        line        = Signal(max=post_lines)
+        line        = Signal(max=max(post_lines, 2))
         allowed     = Signal(C.VECTORS)  # vectors that may be sent
         held_next   = Signal(C.VECTORS)  # vectors that are held back from the next cycle on
         waiting     = Signal(C.VECTORS)  # pending vectors, except the one that is being sent
@@ -148,7 +149,7 @@ class PostWriter(LiteXModule):
                 If(hold.keep, NextState("IDLE")).Else(NextState("FETCH"))
             )
         fsm.act("FETCH",
-            table.adr.eq(vector if entry_lines == 1 else Cat(line[0], vector)),
+            table.adr.eq(vector[log2_int(line_entries):] if entry_lines == 1 else Cat(line[0], vector)),
             If(table.ready,
                 NextValue(line, line + 1),
                 NextState("TAKE")
@@ -165,12 +166,17 @@ class PostWriter(LiteXModule):
             )
         ]
         if entry_lines == 1:
+            entry = table.dat_r
+            if line_entries > 1:
+                entry = Signal(128)
+                self.comb += Case(vector[:log2_int(line_entries)],
+                    {n: entry.eq(table.dat_r[128*n:128*(n + 1)]) for n in range(line_entries)})
             fsm.act("TAKE",
-                NextValue(message.address, table.dat_r[:64]),
+                NextValue(message.address, entry[:64]),
                 *(
-                    [NextValue(unreachable, table.dat_r[address_bits:64] != 0)] if address_bits < 64
+                    [NextValue(unreachable, entry[address_bits:64] != 0)] if address_bits < 64
                     else []),
-                NextValue(message.data, table.dat_r[64:96]),
+                NextValue(message.data, entry[64:96]),
                 *last_take
             )
         else:

@@ -20,8 +20,10 @@ from dibber.layouts import FLAW_BITS, FLAW_LENGTH, FLAW_POISON, FLAW_STATUS, raw
 class TLPReceiver(LiteXModule):
     """Take each TLP that the PHY delivers, without backpressure.
 
-    `sink.ready` is constant 1. This works because a TLP of B beats makes at most B entries of the
-    queue behind it, and the queue is read at one entry a cycle by consumers that never stall.
+    Up to 128 bits `sink.ready` is constant 1. This works because a TLP of B beats makes at most B
+    entries of the queue behind it, and the queue is read at one entry a cycle by consumers that
+    never stall. At 256 bits the header shares its beat with payload. So a TLP whose bytes lie across
+    a line's end may make B + 1 lines. Then `sink.ready` is 0 for the one cycle after it.
 
     A TLP is checked as a whole (kind, addresses, byte enables, its length against its beats) before
     it is passed on: its entries are written to the queue, but its last beat commits them. A
@@ -34,7 +36,7 @@ class TLPReceiver(LiteXModule):
 
     Parameters
     ----------
-    data_width  : 64 or 128
+    data_width  : 64, 128 or 256
     endianness  : of payload DWs: "little" or "big" (see tlp.py)
     bar_size    : bytes of BAR 0, a power of two
     bar_base    : address of BAR 0, a multiple of its size; for PHYs that also deliver requests to
@@ -59,7 +61,7 @@ class TLPReceiver(LiteXModule):
     malformed   : Signal, out    one pulse for each TLP that is dropped because it contradicts
                   itself
 
-    Cycles: 4 from a TLP's last beat to its first line.
+    Cycles: 4 from a TLP's last beat to its first line; one more if it makes more lines than beats.
     """
     def __init__(
         self, data_width, endianness, bar_size, windows, bar_base=0, space=None, max_payload=512,
@@ -92,12 +94,22 @@ class TLPReceiver(LiteXModule):
         header_done = Signal()  # this beat completes the header
         flush       = Signal()
         has_header  = Signal()  # with flush: the TLP had a complete header
+        # In this cycle the TLP's last line leaves, and it is known whether the TLP is good. It is
+        # the flush cycle, or the one after it if the TLP makes more lines than beats.
+        ending      = flush
+        if lanes > 4:
+            ending    = Signal()
+            more      = Signal()  # the header in this beat says that there are more lines than beats
+            more_held = Signal()
+            late      = Signal()
+            halts     = Signal()
+            self.comb += halts.eq(valid & last & Mux(header_done, more, more_held))
         self.comb += [
-            sink.ready.eq(1),
+            sink.ready.eq(~halts if lanes > 4 else 1),
             header_done.eq(valid & ~body & (second if lanes == 2 else 1)),
         ]
         self.sync += [
-            valid.eq(sink.valid),
+            valid.eq(sink.valid & sink.ready if lanes > 4 else sink.valid),
             last.eq(sink.last),
             current.eq(sink.dat),
             flush.eq(valid & last),
@@ -196,6 +208,19 @@ class TLPReceiver(LiteXModule):
             lane.eq(Mux(completion, dw2, low)[2:2 + lane_bits]),
         ]
 
+        header_dws = max(4, lanes)  # DWs of the beats that have the header
+        if lanes > 4:
+            lines_end = Signal(12)
+            self.comb += [
+                lines_end.eq(lane + length + lanes - 1),
+                more.eq(data & (lines_end[lane_bits:] > (total + lanes - 1)[lane_bits:])),
+                ending.eq(Mux(more_held, late, flush)),
+            ]
+            self.sync += [
+                late.eq(flush & more_held),
+                If(header_done, more_held.eq(more)),
+            ]
+
         # Fields of the header that are kept while the payload passes.
         is_lines      = Signal()  # payload that goes on as lines
         is_write      = Signal()
@@ -207,7 +232,7 @@ class TLPReceiver(LiteXModule):
         dws_left      = Signal(12)  # DWs that are still to come
         line_dws      = Signal(12)  # DWs from the start of the line to the end of the payload
         first         = Signal()    # the first line has not left yet
-        shift         = Signal(3)
+        shift         = Signal(tlp.shift_bits(data_width))
         first_lane    = Signal(lane_bits)
         adr           = Signal(address_bits)
         request       = Record(tlp.request_layout(offset_bits).payload_layout)
@@ -221,8 +246,8 @@ class TLPReceiver(LiteXModule):
                 is_completion.eq(completion),
                 is_refused.eq(message | refused | (memory & ~served)),
                 is_bad.eq(bad),
-                beats_match.eq(total <= 4),
-                dws_left.eq(Mux(total <= 4, 0, total - 4)),
+                beats_match.eq(total <= header_dws),
+                dws_left.eq(Mux(total <= header_dws, 0, total - header_dws)),
                 shift.eq(lane + Mux(quad, 0, 1)),
                 first_lane.eq(lane),
                 single.eq(length == 1),
@@ -253,13 +278,20 @@ class TLPReceiver(LiteXModule):
         # Lines ------------------------------------------------------------------------------------
         # A line leaves with the beat in which it ends; a last part leaves in the flush cycle. A
         # beat with header DWs never makes a line. So the flush cycle, which may hold the first
-        # beat of the next TLP, is always free.
+        # beat of the next TLP, is always free. At 256 bits line n leaves in the cycle after beat n,
+        # because it may need the beats before and after: of each the four DWs that are near. One
+        # line more than beats leaves after the flush cycle.
         slot   = Signal()
-        window = tlp.payload_bytes(Cat(previous, current), endianness)
+        around = Cat(previous, current)
+        if lanes > 4:
+            before = Signal(128)
+            around = Cat(before, previous, current[:128])
+            self.sync += If(valid | flush | late, before.eq(previous[-128:]))
+        window = tlp.payload_bytes(around, endianness)
         dat    = Signal(data_width)
         be     = Signal(data_width//8)
         self.comb += [
-            slot.eq((valid & body) | flush),
+            slot.eq((valid & body) | flush | late if lanes > 4 else (valid & body) | flush),
             Case(
                 shift,
                 {s: dat.eq(window[32*(lanes - s):32*(2*lanes - s)]) for s in range(lanes + 1)}),
@@ -298,12 +330,12 @@ class TLPReceiver(LiteXModule):
         # The length of a completion differs from its beats: it becomes one entry with a flaw.
         length_wrong        = Signal()
         self.comb += [
-            good.eq(flush & has_header & beats_match & ~is_bad),
-            length_wrong.eq(flush & has_header & is_completion & ~beats_match),
+            good.eq(ending & has_header & beats_match & ~is_bad),
+            length_wrong.eq(ending & has_header & is_completion & ~beats_match),
         ]
         self.sync += [
             self.malformed.eq(
-                flush &
+                ending &
                 (
                     ~good |
                     (
@@ -329,9 +361,9 @@ class TLPReceiver(LiteXModule):
         discard   = Signal()
         req_head  = Cat(*[getattr(request, f[0]) for f in request.layout[:-1]])
         self.comb += [
-            push.eq(line | length_wrong | (flush & (is_request | (is_completion & ~is_lines)))),
+            push.eq(line | length_wrong | (ending & (is_request | (is_completion & ~is_lines)))),
             commit.eq(good | length_wrong),
-            discard.eq(flush & ~good & ~length_wrong),
+            discard.eq(ending & ~good & ~length_wrong),
             entry.write.eq(is_write),
             entry.request.eq(is_request),
             entry.last.eq((line_dws <= lanes) | ~is_lines | length_wrong),

@@ -6,7 +6,8 @@ bits 7:0 (`endianness` "little") or in bits 31:24 ("big": the Xilinx 7-series co
 
 Shift: the payload follows a header of 3 or 4 DWs, but in a line it is at the lane of its address.
 Both directions shift a window of two neighbouring beats or lines by `shift` = lane of the first
-payload DW, plus 1 with a 3-DW header: 0…data_width//32.
+payload DW, plus 1 with a 3-DW header: 0…data_width//32. With 256 bits the header and the first payload
+DWs share a beat.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -34,6 +35,10 @@ TYPE_CAS         = 0b01110
 
 STATUS_SUCCESS     = 0b000
 STATUS_UNSUPPORTED = 0b001
+
+def shift_bits(data_width):
+    """Bits of a shift; 3 hold it at 64 bits, too."""
+    return max(3, bits_for(data_width//32))
 
 # Layouts ------------------------------------------------------------------------------------------
 
@@ -66,7 +71,7 @@ def tlp_layout(data_width):
     """
     return EndpointDescription(
         [("dat", data_width)],
-        [("header", 128), ("shift", 3), ("dwords", 11), ("mark", 1)])
+        [("header", 128), ("shift", shift_bits(data_width)), ("dwords", 11), ("mark", 1)])
 
 # Helpers ------------------------------------------------------------------------------------------
 

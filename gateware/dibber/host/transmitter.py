@@ -26,7 +26,7 @@ class RequestComposer(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     write      : True for memory writes, False for memory reads
 
     Attributes
@@ -151,8 +151,10 @@ class ReplyComposer(LiteXModule):
 class TLPAssembler(LiteXModule):
     """Join header and lines to beats of the PHY, without a bubble between TLPs.
 
-    A TLP takes as many cycles as it has beats, because it never has more lines than beats: its last
-    lines leave with the beats in which they end.
+    A TLP takes as many cycles as it has beats. Up to 128 bits it never has more lines than beats:
+    its last lines leave with the beats in which they end. At 256 bits the first beat has the header
+    and the first payload DWs, which may come from two lines. Then the first line is taken in a cycle
+    of its own.
 
     Attributes
     ----------
@@ -172,8 +174,8 @@ class TLPAssembler(LiteXModule):
 
         # # #
 
-        # With 64 bits the header takes two beats, `opening` and `head`; with 128 bits only `head`.
-        # Payload may start in the last DW of `head`, so the first line is taken there.
+        # With 64 bits the header takes two beats, `opening` and `head`; with more bits only `head`.
+        # Payload may start in the last DWs of `head`, so the first line is taken there.
         body    = Signal()  # the header has left
         opening = Signal()
         head    = Signal()
@@ -191,23 +193,44 @@ class TLPAssembler(LiteXModule):
         else:
             self.comb += head.eq(~body)
 
+        # At 256 bits a beat has parts of the line of its number and of a neighbour. With a small
+        # shift it is the line before. With a large one it is the line after, if there is one,
+        # so the first line is taken before the header leaves.
+        header_dws = max(4, lanes)  # DWs of the beats that have the header
+        early      = 0              # the first line of a TLP is taken, and no beat leaves
+        if lanes > 4:
+            early = Signal()
+            taken = Signal()        # the first line was taken early
+            self.comb += early.eq(head & ~taken & (sink.shift > 4) & ~sink.last)
+            self.sync += [
+                If(early & sink.valid & sink.ready, taken.eq(1)),
+                If(step & head, taken.eq(0)),
+            ]
+
         more_lines = Signal()             # more lines of this TLP come from the sink
         dws_left   = Signal(11)           # DWs of this TLP that have not left
-        shift      = Signal(3)
+        shift      = Signal(tlp.shift_bits(data_width))
         mark       = Signal()
         previous   = Signal(data_width)   # the line before the one at the sink
-        self.comb += [
-            beat.valid.eq(sink.valid | (body & ~more_lines)),
-            sink.ready.eq(beat.ready & (head | (body & more_lines))),
-        ]
+        if lanes > 4:
+            self.comb += [
+                # A TLP that has taken all of its lines needs no other one for its header.
+                beat.valid.eq((sink.valid & ~early) | (body & ~more_lines)),
+                sink.ready.eq((beat.ready & (head | (body & more_lines))) | early),
+            ]
+        else:
+            self.comb += [
+                beat.valid.eq(sink.valid | (body & ~more_lines)),
+                sink.ready.eq(beat.ready & (head | (body & more_lines))),
+            ]
         self.sync += [
             If(sink.valid & sink.ready,
                 previous.eq(sink.dat),
                 more_lines.eq(~sink.last),
             ),
             If(step & head,
-                body.eq(sink.dwords > 4),
-                dws_left.eq(sink.dwords - 4),
+                body.eq(sink.dwords > header_dws),
+                dws_left.eq(sink.dwords - header_dws),
                 shift.eq(sink.shift),
                 mark.eq(sink.mark),
             ),
@@ -217,12 +240,27 @@ class TLPAssembler(LiteXModule):
             ),
         ]
 
-        # The choice of the next TLP is late in its cycle. Of the first line, only the header's
-        # fourth DW depends on it.
         window  = tlp.payload_bytes(Cat(previous, sink.dat), endianness)
         payload = Signal(data_width)
-        fourth  = Signal(32)
+        if lanes > 4:
+            self.comb += self.wide_beat(beat, payload, window, body, taken, shift, mark, dws_left)
+        else:
+            self.comb += self.narrow_beat(beat, payload, window, body, opening, head, shift, mark, dws_left)
         self.comb += [
+            pipe.source.connect(source, omit={"mark"}),
+            self.marked.eq(source.valid & source.ready & source.last & pipe.source.mark),
+        ]
+
+    def narrow_beat(self, beat, payload, window, body, opening, head, shift, mark, dws_left):
+        """The beat at 64 and 128 bits."""
+        sink       = self.sink
+        data_width = len(payload)
+        lanes      = data_width//32
+
+        # The choice of the next TLP is late in its cycle. Of the first line, only the header's
+        # fourth DW depends on it.
+        fourth  = Signal(32, name="fourth")
+        return [
             Case(shift, {s: payload.eq(window[32*s:32*(s + lanes)]) for s in range(lanes + 1)}),
             Case(
                 sink.shift,
@@ -247,9 +285,36 @@ class TLPAssembler(LiteXModule):
                 ),
             ),
         ]
-        self.comb += [
-            pipe.source.connect(source, omit={"mark"}),
-            self.marked.eq(source.valid & source.ready & source.last & pipe.source.mark),
+
+    def wide_beat(self, beat, payload, window, body, taken, shift, mark, dws_left):
+        """The beat at 256 bits. DW i of beat n is DW 8n + i + shift - 4 of the lines, counted from
+        lane 0 of the first one.
+        """
+        sink    = self.sink
+        dws     = lambda start: window[32*start:32*(start + 8)]
+        present = Signal(len(shift))  # shift of the TLP whose beat leaves
+        first   = Signal(len(window)//2)
+        return [
+            present.eq(Mux(body, shift, sink.shift)),
+            Case(present, {
+                # The line before is in the low half of the window, the line of the beat above.
+                **{s: [payload.eq(dws(s + 4))] for s in range(5)},
+                # The line of the beat is in the low half, or at the sink if it is the only one.
+                **{s: [payload.eq(dws(s - 4)), If(~body & ~taken, payload.eq(first))] for s in range(5, 9)},
+            }),
+            Case(present, {s: first.eq(window[32*(s + 4):]) for s in range(5, 9)}),
+            beat.first.eq(~body),
+            beat.mark.eq(Mux(body, mark, sink.mark)),
+            If(body,
+                beat.last.eq(dws_left <= 8),
+                beat.dat.eq(payload),
+                [beat.be[4*n:4*n + 4].eq(Replicate(dws_left > n, 4)) for n in range(8)],
+            ).Else(
+                beat.last.eq(sink.dwords <= 8),
+                beat.dat.eq(Cat(sink.header, payload[128:])),
+                If(~sink.header[29], beat.dat[96:128].eq(payload[96:128])),
+                [beat.be[4*n:4*n + 4].eq(Replicate(sink.dwords > n, 4)) for n in range(8)],
+            ),
         ]
 
 # TLP Transmitter ----------------------------------------------------------------------------------
@@ -269,7 +334,7 @@ class TLPTransmitter(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     endianness : of payload DWs: "little" or "big" (see tlp.py)
 
     Attributes

@@ -763,7 +763,7 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("slots",       8, "constant SLOTS"),
         Field("regions",    10, "constant REGIONS"),
         Field("nodes",       6, "constant NODES"))),
-    Register("DATA_WIDTH",        "ro", "bits of the data path: 64 or 128"),
+    Register("DATA_WIDTH",        "ro", "bits of the data path: 64, 128 or 256"),
     Register("SCRATCH",           "rw", "for the host's own tests"),
     Register("NODE_ID",           "rw", "this card's node number, 0…NODES-1"),
     Register("MCP_CONTROL", "rw", "the control program's reset", (

@@ -73,14 +73,21 @@ class HeaderBuilder(LiteXModule):
             dword_of[LEVEL + 3*level + 1] = _dword("target", "stride") + 2*level + 1
             dword_of[LEVEL + 3*level + 2] = _dword("target", "count") + level
 
-        # Fetch: one bit for each line that any header uses, in the order of first use.
-        line_order    = list(dict.fromkeys(dword_of[p]//lanes for p in sorted(dword_of)))
+        # At 256 bits the first line has words of the target's walk, and the transfer's length. A
+        # RESPONSE takes the walk from the INBOX, but the length from its own slot. So that line is
+        # fetched and stored twice: the length has a place of its own behind those of the lines.
+        apart    = dword_of[NOTICE + 1]//lanes >= dword_of[key]//lanes
+        places   = 2*lines if apart else lines
+        place_of = {p: lines if apart and p == NOTICE + 1 else d//lanes for p, d in dword_of.items()}
+
+        # Fetch: one bit for each place that any header uses, in the order of first use.
+        line_order    = list(dict.fromkeys(place_of[p] for p in sorted(dword_of)))
         notice        = flag(sink.flags, "NOTICE")
         lines_wanted  = Signal(len(line_order))
         lines_needed  = Signal(len(line_order))
         lines_arrived = Signal(len(line_order))
         for i, line in enumerate(line_order):
-            positions = [p for p, dword in dword_of.items() if dword//lanes == line]
+            positions = [p for p, place in place_of.items() if place == line]
             self.comb += lines_wanted[i].eq(Reduce("OR", [
                 Constant(1) if p < SKIP else notice if p >= NOTICE else
                 sink.levels != 0 if p < LEVEL else has_level(
@@ -106,7 +113,7 @@ class HeaderBuilder(LiteXModule):
             return [
                 request_valid.eq(Reduce("OR", [*lines_.values()])),
                 line.eq(
-                    Reduce("OR", [Mux(chosen, line_order[i], 0) for i, chosen in lines_.items()])),
+                    Reduce("OR", [Mux(chosen, line_order[i] % lines, 0) for i, chosen in lines_.items()])),
                 # From the line with the start of the target's walk on, a RESPONSE needs only the
                 # INBOX slot.
                 of_target.eq(
@@ -114,7 +121,7 @@ class HeaderBuilder(LiteXModule):
                     Reduce(
                         "OR",
                         [
-                            chosen & (line_order[i] >= dword_of[key]//lanes)
+                            chosen & (dword_of[key]//lanes <= line_order[i] < lines)
                             for i, chosen in lines_.items()])),
             ]
 
@@ -138,12 +145,12 @@ class HeaderBuilder(LiteXModule):
         )
 
         # The line returns two cycles later and is stored for this packet.
-        store = Memory(data_width, lines)
+        store = Memory(data_width, places)
         write = store.get_port(write_capable=True)
         read  = store.get_port(async_read=True)
         self.specials += store, write, read
         accepted = [Signal(len(line_order)) for _ in range(3)]
-        returned = Signal(max=lines)
+        returned = Signal(max=places)
         self.comb += [
             If(slot.valid & slot.ready, accepted[0].eq(requested)),
             Case(accepted[2], {1 << i: returned.eq(number) for i, number in enumerate(line_order)}),
@@ -167,9 +174,9 @@ class HeaderBuilder(LiteXModule):
             word_arrived.eq(1),
             Case(
                 position,
-                {p: [dword.eq(d), word_arrived.eq(lines_arrived[line_order.index(d//lanes)])]
+                {p: [dword.eq(d), word_arrived.eq(lines_arrived[line_order.index(place_of[p])])]
                             for p, d in dword_of.items()}),
-            read.adr.eq(dword[log2_int(lanes):]),
+            read.adr.eq(Cat(dword[log2_int(lanes):], position == NOTICE + 1) if apart else dword[log2_int(lanes):]),
             Case(dword[:log2_int(lanes)],
                  {i: found.eq(read.dat_r[32*i:32*i + 32]) for i in range(lanes)}),
         ]

@@ -66,7 +66,7 @@ class SlotFetch(LiteXModule):
         lines = C.SLOT_BYTES//width
 
         # Lines that a put needs: the one with the flags, from notice to offset, the data.
-        notice = COMMAND["notice"].offset//width
+        notice = COMMAND["notice"].offset//width   # 0 at 256 bits, where it is beside the flags
         offset = (INLINE["offset"].offset + INLINE["offset"].size - 1)//width
         data   = INLINE["data"].offset//width
 
@@ -109,7 +109,7 @@ class SlotFetch(LiteXModule):
             If(accepted,
                 line.eq(line + 1),
                 If(~request.message,
-                    If(line == 0, line.eq(notice)),
+                    If(line == 0, line.eq(max(notice, 1))),
                     If(line == offset, line.eq(data)),
                 )
             ),
@@ -167,8 +167,9 @@ class ExpressTransmitter(LiteXModule):
 
     An inline put is a deposit without levels. Key, offset and notice come from the slot, which a
     process may change at any time; the length comes from the order. A message is the slot as it is,
-    and its word. The first word leaves while later lines are fetched. Lines come faster than words
-    leave; a line that waits for other readers of the slots delays the packet by as many cycles.
+    and its word. The first word has only the two nodes. It leaves as soon as the packet passes its
+    gate, while the lines are fetched. Lines come faster than words leave; a line that waits for
+    other readers of the slots delays the packet by as many cycles.
 
     Parameters
     ----------
@@ -187,8 +188,9 @@ class ExpressTransmitter(LiteXModule):
     withdrawn : Signal(), out  one cycle when a packet is dropped because it is stale
     word_sent : Signal(), out  one cycle for each payload word
 
-    Cycles: 5 from `sink` to the first word, if the slot port grants in the second cycle; 1 a word;
-    2 between packets, which the link needs for end and start.
+    Cycles: 4 from `sink` to the first word; the second word may come 2 cycles after the first one,
+    while the link sends START. Otherwise 1 a word, if the slot port grants in the second cycle; 1
+    between packets. So the link sends END and START of successive packets without a pause.
     """
     def __init__(self, data_width):
         self.node_id   = Signal(16)
@@ -236,7 +238,7 @@ class ExpressTransmitter(LiteXModule):
             notice:                     dword(COMMAND, "notice"),
             notice + 2:                 dword(COMMAND, "endpoint"),
         }
-        assert 0 not in dword_of
+        assert header_word("target") == header_word("source") == 0 and 0 not in dword_of
         position = Signal(max=notice + 3)
         # Index of the slot's word for `position`, or of the payload word.
         slot_word    = Signal(max=C.SLOT_BYTES//4)
@@ -287,7 +289,11 @@ class ExpressTransmitter(LiteXModule):
             entry.ready.eq(self.withdrawn),
             under_way.begin.eq(passed.valid & ~passed.stale & ~under_way.busy),
             asker.begin.eq(under_way.begin & passed.question),
+            # The sealer is empty while no packet is under way, so it takes this word at once.
+            body.data.eq(own[0]),
+            body.valid.eq(under_way.begin & ~passed.question),
             If(under_way.begin,
+                NextValue(position, 1),
                 NextState("HEADER"),
                 If(passed.question, NextState("ASK"))
             )
@@ -300,7 +306,7 @@ class ExpressTransmitter(LiteXModule):
         )
         fsm.act("HEADER",
             Case(position, {
-                **{p: body.data.eq(word) for p, word in enumerate(own)},
+                **{p: body.data.eq(word) for p, word in enumerate(own) if p > 0},
                 notice:     body.data.eq(fetch.word),
                 notice + 1: body.data.eq(entry.length),
                 notice + 2: body.data.eq(byte(fetch.word, "endpoint")),

@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
-from dibber.layouts import ack_layout, deposit_layout, payload_layout, scout_layout
+from dibber.layouts import ack_layout, count_bits, deposit_layout, payload_layout, scout_layout
 from dibber.packet.check import HEADER_CRC, PAYLOAD, HeaderChecker, WordInspector
 from dibber.common.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, STRIDE_HIGH, flag, has_level
@@ -305,7 +305,7 @@ class DepositReceiver(LiteXModule):
 
         # Payload ----------------------------------------------------------------------------------
         # BULK: 2 KiB, which are eight blocks; one of them is being filled. EXPRESS: four messages.
-        self.buffer = buffer = CommitFIFO(data_width + 7, (512 if express else 2048)//line_bytes)
+        self.buffer = buffer = CommitFIFO(data_width + count_bits(data_width) + 2, (512 if express else 2048)//line_bytes)
         taken           = Signal()                      # a word of payload is taken
         word            = Signal(max=C.BLOCK_BYTES//4 + 1)
         word_in_line    = Signal(max=lanes)
@@ -313,7 +313,7 @@ class DepositReceiver(LiteXModule):
         line            = Array(Signal(32, name=f"line{n}") for n in range(lanes))
         lines           = [Signal(32, name=f"out{n}") for n in range(lanes)]
         last_line_bytes = fields["length"][:log2_int(line_bytes)]
-        count           = Signal(5)
+        count           = Signal(count_bits(data_width))
         last            = Signal()
         error           = Signal()
         self.comb += [

@@ -112,8 +112,10 @@ class PacketTransmitter(LiteXModule):
             routers[CHANNEL.CONTROL].node.eq(chosen.sink.data),
             routers[CHANNEL.CONTROL].given.eq(control.scout),
             routers[CHANNEL.CONTROL].route.eq(control.route),
+            # The first word of an express packet is at the router in the cycle after its gate.
+            routers[CHANNEL.EXPRESS].node.eq(
+                Mux(express.under_way.busy, express.under_way.flow, express.under_way.node)),
             # Valid from the cycle after the gate; no word of the packet is at the router before.
-            routers[CHANNEL.EXPRESS].node.eq(express.under_way.flow),
             routers[CHANNEL.BULK].node.eq(bulk.send.under_way.flow),
         ]
         for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):

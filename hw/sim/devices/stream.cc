@@ -20,7 +20,7 @@ void StreamDevice::settle(const Inputs&, Outputs& out)
         unsigned n = position_ + i;
         bool there = n < tlp.dw.size();
         beat.dat[i] = !there ? 0 : n >= tlp.header_dws() ? __builtin_bswap32(tlp.dw[n]) : tlp.dw[n];
-        beat.be |= uint16_t((there ? 0xf : 0) << 4 * i);
+        beat.be |= (there ? 0xfu : 0u) << 4 * i;
     }
 }
 

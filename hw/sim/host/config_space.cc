@@ -41,7 +41,7 @@ void ConfigSpace::reset()
     /* PCI Express capability, version 2 (PCIe Base 3.0, section 7.8). */
     unsigned payload = unsigned(std::countr_zero(profile_.pcie.max_payload)) - 7;
     unsigned request = unsigned(std::countr_zero(profile_.pcie.max_read_request)) - 7;
-    unsigned speed = profile_.pcie.rate_gbps > 2.5 ? 2 : 1;
+    unsigned speed = profile_.pcie.rate_gbps > 5 ? 3 : profile_.pcie.rate_gbps > 2.5 ? 2 : 1;
     put(express + 0x00, 2, 0x10 | msix << 8);
     put(express + 0x02, 2, 0x0002);
     put(express + 0x04, 4, payload | 1 << 5 | 1 << 15); /* extended tags, role-based errors */

@@ -84,7 +84,7 @@ void Phy::drive(Inputs& in, Time now)
                       : n >= header && big_endian_ ? __builtin_bswap32(tlp.dw[n])
                                                    : tlp.dw[n];
         if (n < total)
-            beat.be |= 0xf << 4 * i;
+            beat.be |= 0xfu << 4 * i;
     }
 }
 
@@ -142,9 +142,9 @@ void Phy::collect(const Outputs& out, Time now)
     for (unsigned i = 0; i < beat_dws_; i++)
         dw.push_back(beat.dat[i]);
     unsigned total = collecting_.total_dws(), header = collecting_.header_dws();
-    uint16_t be = 0;
+    uint32_t be = 0;
     for (unsigned i = 0; i < beat_dws_ && position + i < total; i++) {
-        be |= 0xf << 4 * i;
+        be |= 0xfu << 4 * i;
         if (big_endian_ && position + i >= header)
             dw[position + i] = __builtin_bswap32(dw[position + i]);
     }

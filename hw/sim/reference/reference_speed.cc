@@ -70,7 +70,7 @@ public:
             for (unsigned i = 0; i < beat_dws && position + i < total; i++) {
                 uint32_t dw = tlp.dw[position + i];
                 beat.dat[i] = position + i < header ? dw : __builtin_bswap32(dw);
-                beat.be |= uint16_t(0xf << 4 * i);
+                beat.be |= 0xfu << 4 * i;
             }
             do
                 run(1);

@@ -68,8 +68,11 @@ class Profile:
 
     @property
     def pcie_bytes(self) -> float:
-        """PCIe's bytes per second in one direction, after 8b/10b, DLLPs and skip ordered sets."""
-        return self.lanes * self.pcie_rate * 8 / 10 / 8 * (1 - self.overhead)
+        """PCIe's bytes per second in one direction, after the code of the wire, DLLPs and skip
+        ordered sets. The code is 8b/10b up to 5 GT/s and 128b/130b above (PCIe Base 3.0, 4.2).
+        """
+        code = 8 / 10 if self.pcie_rate <= 5e9 else 128 / 130
+        return self.lanes * self.pcie_rate * code / 8 * (1 - self.overhead)
 
     @property
     def link_bytes(self) -> float:
@@ -84,9 +87,9 @@ class Profile:
 POWER = "power of two"
 RANGES = {
     "card.clock_mhz": (1, 1000),
-    "card.data_width": (64, 128),
+    "card.data_width": (64, 256),
     "pcie.lanes": (1, 16),
-    "pcie.rate_gbps": (0.1, 5),
+    "pcie.rate_gbps": (0.1, 8),
     "pcie.overhead_percent": (0, 50),
     "pcie.framing_bytes": (0, 64),
     "pcie.max_payload": (128, 512),

@@ -38,7 +38,7 @@ def burst(bus, adr, words):
     return data, cycles
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_both_ports_see_one_memory(data_width):
     dut = SharedSRAM(SIZE, data_width)
     driver = LineDriver(dut.port)
@@ -142,7 +142,7 @@ class Master:
         yield
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_bursts_of_both_buses_and_the_host_under_random_stalls(data_width, seed):
     """Fetches of a third of the memory that does not change; loads and stores of the second, and
     the host's of the last.

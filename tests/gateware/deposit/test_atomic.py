@@ -134,7 +134,7 @@ def memory(address):
     return (address * 0x9E3779B1 >> 13) & 0xFF
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_random_operations_on_few_words(data_width, seed):
     """What each finds is what the one before left, and not one other byte is written."""
     random = Random(seed)
@@ -165,7 +165,7 @@ def test_random_operations_on_few_words(data_width, seed):
     assert all(mark for _, _, mark in writes.tlps)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_what_may_not_be_done_is_refused_with_its_reason(data_width):
     add = OPCODE.FETCH_ADD
     cases = [

@@ -17,7 +17,7 @@ def test_the_models_example_is_the_standards():
     assert internet_checksum(bytes.fromhex("0001f203f4f5f6f7")) == ~0xDDF2 & 0xFFFF
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_every_run_has_the_checksum_of_its_bytes(data_width, seed):
     random = Random(seed)
     width = data_width // 8
@@ -60,4 +60,6 @@ def test_every_run_has_the_checksum_of_its_bytes(data_width, seed):
         dut, [feed(), clock(), sink(dut.source, ("checksum",), got, random, cycle=cycle)]
     )
     assert [checksum for (checksum,) in got] == [internet_checksum(data) for data in runs]
-    assert {taken - end for end, taken in zip(ends, cycle)} == {8 if data_width == 64 else 9}
+    assert {taken - end for end, taken in zip(ends, cycle)} == {
+        {64: 8, 128: 9, 256: 10}[data_width]
+    }

@@ -18,7 +18,7 @@ from unruly import READERS
 pytestmark = pytest.mark.fault
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("reader", READERS)
 def test_random_good_and_bad_completions_give_no_wrong_byte_and_fail_no_other_read(
     reader, data_width, seed
@@ -29,7 +29,9 @@ def test_random_good_and_bad_completions_give_no_wrong_byte_and_fail_no_other_re
     assert sum(test.host.hits[fault] > 0 for fault in FAULTS) >= 10, test.host.hits
 
 
-@pytest.mark.parametrize("data_width, boundary", [(64, 64), (64, 128), (128, 64), (128, 128)])
+@pytest.mark.parametrize(
+    "data_width, boundary", [(64, 64), (64, 128), (128, 64), (128, 128), (256, 128)]
+)
 def test_whatever_a_legal_host_sends_passes(data_width, boundary, seed):
     """Any split at a read completion boundary of 64 or 128 bytes, and modified byte counts."""
     test, ended = READERS["gather"](data_width, 300, seed, rate=0.0, boundary=boundary, split=0.8)

@@ -12,7 +12,7 @@ from deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, expected_memory, me
 from walk import touched
 
 
-@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7)])
+@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7), (256, 0.9)])
 def test_puts_are_byte_exact(data_width, busy):
     """Every kind of walk on each side; not one byte beside what was asked for is written."""
     flags = FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
@@ -31,7 +31,7 @@ def test_puts_are_byte_exact(data_width, busy):
     ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_long_put_is_cut_into_packets(data_width):
     put = ((1, 3, 600, (1000,), (16,)), (2, 0, 48, (56, 1200), (20, 10)), 9600)
     data = command(*put, flags=FLAG.NOTICE, notice=9)
@@ -46,7 +46,9 @@ def test_a_long_put_is_cut_into_packets(data_width):
     assert path.ended == [(0, STATUS.OK, 2)]
 
 
-@pytest.mark.parametrize("data_width, length", [(64, 512), (128, 4096), (64, 4097), (128, 0x8001)])
+@pytest.mark.parametrize(
+    "data_width, length", [(64, 512), (128, 4096), (64, 4097), (128, 0x8001), (256, 4099)]
+)
 def test_a_transfer_is_cut_where_it_must_be(data_width, length):
     put = ((1, 3, 0, (), ()), (2, 0, 0, (), ()), length)
     path = Path([(command(*put), {})], data_width).run(lambda p: len(p.done) == packets_of(length))
@@ -87,7 +89,7 @@ def bad_jobs():
     ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_bad_jobs_end_with_their_reason(data_width):
     """No packet leaves, what was read for it is void, and a good job after each is done."""
     good = command((1, 0, 0, (), ()), (2, 0, 0, (), ()), 5)
@@ -134,7 +136,7 @@ def test_a_read_error_ends_the_transfer_without_a_last_packet():
     assert path.lines == []
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_elements_a_cycle(data_width):
     """8-byte elements from a stride, a read for each: one a cycle, from packet to packet too; 3 %
     for start and end.

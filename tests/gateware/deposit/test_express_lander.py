@@ -224,7 +224,7 @@ def random_packet(random, psn):
     )
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("busy", [1.0, 0.5])
 def test_random_packets_land_in_order(data_width, busy, seed):
     random = Random(seed + data_width)
@@ -310,7 +310,7 @@ def test_what_is_not_granted_is_refused_and_the_next_is_judged_anew(fields, leng
     )
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_write_may_end_with_its_page_and_is_split_one_byte_later(data_width):
     end = -BASE % 4096
     packets = [
@@ -397,7 +397,7 @@ class Way(LiteXModule):
         self.sync += lander.marked.eq(lander.writes.valid & lander.writes.mark)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_latency_of_eight_bytes_and_of_a_message(data_width, seed, figure):
     """From the packet's last word at the receiver to the write's first line, or to the arrival."""
     dut = Way(data_width)

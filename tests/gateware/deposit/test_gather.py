@@ -27,7 +27,7 @@ def random_transfer(random, pieces=40):
     return result
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("busy", [1.0, 0.5])
 def test_split_and_reordered_completions(data_width, busy):
     random = Random(data_width)
@@ -37,7 +37,7 @@ def test_split_and_reordered_completions(data_width, busy):
     assert [(a, n) for a, n, _ in host.issued] == [p for t in transfers for p in t]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_reads_of_4096_bytes(data_width):
     transfers = [[(4096, 4096), (8192, 4096), (12288, 5)]]
     got, _ = run(transfers, data_width, timeout=2000, quarantine=3000)
@@ -54,7 +54,7 @@ def test_tags_in_flight(extended, most):
     assert {tag for _, _, tag in host.issued} == set(range(most))
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_element_a_cycle(data_width):
     """8-byte elements: requests, completions and packing each keep up with one a cycle."""
     transfers = [[(24 * 8 * i, 8) for i in range(300)]]
@@ -65,7 +65,7 @@ def test_an_element_a_cycle(data_width):
     assert when[-1] - when[0] <= elements + 3
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_error_completion_ends_its_transfer_only(data_width):
     random = Random(5)
     transfers = [random_transfer(random, 60) for _ in range(9)]

@@ -31,7 +31,7 @@ def outcome(transfer):
     return expected(good), STATUS.OK if len(good) == len(transfer) else STATUS.BOUNDS
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("max_request, busy, crowded", [(128, 0.6, 0), (512, 1.0, 1)])
 def test_random_walks(seed, data_width, max_request, busy, crowded):
     """All strides, levels that overlap, completions split and out of order, stalls everywhere."""
@@ -64,7 +64,7 @@ def test_random_walks(seed, data_width, max_request, busy, crowded):
     assert all(any(low <= a and a + n <= high for low, high in spans) for a, n, _ in host.issued)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_reads_are_those_that_cost_least(data_width):
     transfers = [pieces(element_walk(8, 8 * stride, 64), 512) for stride in range(2, 9)]
     got, host = run([plain(t) for t in transfers], data_width, timeout=2000, quarantine=3000)
@@ -82,7 +82,7 @@ def test_a_pick_a_cycle():
     assert when[-1] - when[0] <= 300 + 3
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_bad_walk_is_read_as_far_as_it_is_good(data_width):
     """An error piece closes the read before it; its data are still void."""
     transfers = [[(0, 8), (16, 8), (32, 8), None], [(64, 8), (76, 4)]]
@@ -92,7 +92,7 @@ def test_a_bad_walk_is_read_as_far_as_it_is_good(data_width):
     assert sorted((a, n) for a, n, _ in host.issued) == [(0, 40), (64, 16)]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_failed_covering_read_ends_its_transfer_only(seed, data_width):
     """An error in the middle of a read of several picks, whole reads before and behind it, others
     go on.

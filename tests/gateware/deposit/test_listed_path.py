@@ -93,7 +93,7 @@ PUTS = [
 ]
 
 
-@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7)])
+@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7), (256, 0.8)])
 def test_puts_are_byte_exact(data_width, busy, seed):
     path = ListedPath([(command(*put), {}) for put in PUTS], data_width, seed=seed, busy=busy).run(
         lambda p: len(p.ended) == len(PUTS) and len(p.done) == len(p.packets), 30000
@@ -120,7 +120,7 @@ BAD = [
 PLAIN = (0, (), ())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_source_s_bad_list_ends_its_job_and_the_next_is_done(data_width, seed):
     good = ((1, MIDDLE, 8, (), (), (800, GOOD)), (2, 4096, *PLAIN), 80)
     jobs = []
@@ -139,7 +139,7 @@ def test_a_source_s_bad_list_ends_its_job_and_the_next_is_done(data_width, seed)
     assert path.lines == []
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_target_s_bad_list_is_refused_and_the_next_packet_lands(data_width, seed):
     good = ((1, 0, *PLAIN), (2, MIDDLE, 8, (), (), (800, GOOD)), 80)
     jobs = []

@@ -131,7 +131,7 @@ def order(random, most=60):
     )
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("busy", [1.0, 0.6])
 @pytest.mark.parametrize("reach", [FAR, NEAR], ids=["far", "near"])
 def test_every_entry_comes_once_and_in_order(data_width, busy, reach, seed):
@@ -154,7 +154,7 @@ def test_every_entry_comes_once_and_in_order(data_width, busy, reach, seed):
     assert not any(bench.counts.values())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_entry_a_cycle_with_sixteen_reads_under_way(data_width):
     bench = Bench(
         [dict(address=2**33, more=599, origin=5), dict(address=2**34 + 24, more=99, origin=9)],
@@ -168,7 +168,7 @@ def test_an_entry_a_cycle_with_sixteen_reads_under_way(data_width):
     assert bench.when[-1] - bench.when[100] == 699 - 100
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_entry_that_waits_stays_what_it_is_while_its_place_is_filled_anew(data_width, seed):
     """Entries are taken so slowly that whatever leaves the ring is followed there by a line before
     it is taken itself.
@@ -226,7 +226,7 @@ def test_an_answer_to_nobody_is_counted_and_absorbed():
 
 
 @pytest.mark.parametrize("taken", [1, 5, 8, 70])
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_what_is_dropped_ends_soon_and_the_next_list_is_whole(taken, data_width, seed):
     """Some entries of a list of a million are taken; the rest is not wanted."""
     bench = Bench(
@@ -264,7 +264,7 @@ def test_what_is_dropped_ends_soon_and_the_next_list_is_whole(taken, data_width,
     assert end < 32 * 8 + 8, "what was under way, and its end"
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_list_in_scattered_pages_is_read_where_its_pages_are(data_width, seed):
     random = Random(seed)
     tables = Tables(random, 1, pages=40)

@@ -78,7 +78,7 @@ def test_random_walks(max_piece, busy, seed, monkeypatch):
     assert test_walker.without_error_addresses(got) == test_walker.expected(walks, max_piece)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_entry_of_more_bits_leaves_the_region(data_width, seed, monkeypatch):
     """The first one that a walk needs, or a later one; of those before the pieces are there, of
     those passed over nothing is known.
@@ -170,7 +170,7 @@ class Sender(LiteXModule):
 FAR_STRIDES = (2**31, -(2**31) - 1, 2**32, 24 + 2**32, 2**63 - 1)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_source_of_more_bits_is_out_of_bounds(data_width, seed, monkeypatch):
     """Of what there is: strides of levels that there are not, and what was in a slot before, do not
     count.
@@ -220,7 +220,7 @@ class Receiver(LiteXModule):
         ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_packets_land_and_what_was_cut_off_is_out_of_bounds(data_width, seed, monkeypatch):
     random = Random(f"{seed} {data_width}")
     monkeypatch.setattr(test_scatter, "Receiver", Receiver)
@@ -268,7 +268,7 @@ class Unit(LiteXModule):
         self.comb += self.atomic.lookup.connect(self.regions.ports[0])
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_atomic_of_more_bits_is_out_of_bounds(data_width, seed, monkeypatch):
     base = 0x40001000
     monkeypatch.setattr(test_atomic, "Unit", Unit)
@@ -303,7 +303,7 @@ def tables_of(random, regions):
     return tables
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_pages_of_a_walk(data_width, seed):
     random = Random(f"{seed} {data_width}")
     tables = tables_of(random, 4)

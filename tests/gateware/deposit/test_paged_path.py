@@ -224,7 +224,7 @@ def test_a_target_page_that_is_not_there(data_width, busy, seed):
     assert path.writes.memory == expected
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_table_that_cannot_be_read(data_width, seed):
     """The same, and when it can be read again the same transfers are whole."""
     tables = tables_of(seed)

@@ -125,7 +125,7 @@ def walk(tables, random, count):
     return items
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("lines, depth, tags", [(64, 32, 16), (8, 32, 2), (8, 8, 1), (16, 32, 4)])
 def test_every_address_is_the_table_s(data_width, lines, depth, tags, seed):
     random = Random(f"{seed} {data_width} {lines}")
@@ -150,7 +150,7 @@ def test_every_address_is_the_table_s(data_width, lines, depth, tags, seed):
     assert all(address % LINE == 0 and length == LINE for address, length, _ in bench.host.issued)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_address_that_waits_stays_what_it_is_while_its_line_is_filled_anew(data_width, seed):
     """Taken so slowly, from a cache so small, that the next line is in its place before an address
     is taken.

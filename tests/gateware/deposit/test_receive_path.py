@@ -98,7 +98,8 @@ def random_packets(random, lane, count):
 
 
 @pytest.mark.parametrize(
-    "data_width, busy, host_busy", [(64, 1.0, 1.0), (64, 1.0, 0.2), (128, 0.6, 0.6)]
+    "data_width, busy, host_busy",
+    [(64, 1.0, 1.0), (64, 1.0, 0.2), (128, 0.6, 0.6), (256, 0.8, 0.8)],
 )
 def test_both_lanes_land_whole_and_in_order_and_no_notice_comes_before_its_bytes(
     data_width, busy, host_busy, seed

@@ -99,7 +99,7 @@ class Gathering(Scene):
 
     def result(self, lines):
         if lines[-1][2]:
-            data = b"".join(dat.to_bytes(16, "little")[:count] for dat, count, _, _ in lines)
+            data = b"".join(dat.to_bytes(32, "little")[:count] for dat, count, _, _ in lines)
             return [data if lines[-1][3] == STATUS.OK else None]
 
     def wanted(self, n):
@@ -316,7 +316,7 @@ def lines(data_width, read, byte, **fields):
 LATE = ("good", "refused", "bad", "closing", "across the request")
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("late", LATE)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_late_completion_of_a_tags_former_read_does_not_reach_its_new_read(

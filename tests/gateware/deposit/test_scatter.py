@@ -240,7 +240,7 @@ def check_memory(host, packets):
     assert host.memory == expected
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("busy, max_payload", [(1.0, 256), (0.6, 128)])
 def test_random_packets_are_byte_exact(data_width, busy, max_payload):
     random = Random(max_payload + data_width)
@@ -294,7 +294,7 @@ def test_a_region_without_the_right_is_refused():
     assert host.memory == {}
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_walk_that_leaves_the_region_stops_there(data_width):
     random = Random(3)
     bad = Packet(0, random.randbytes(400), offset=20, block=8, strides=(-4,), counts=(50,))
@@ -304,7 +304,7 @@ def test_a_walk_that_leaves_the_region_stops_there(data_width):
     assert all(BASE <= a < BASE + LENGTH for a in host.memory)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_packet_that_is_cut_short_reports_nothing(data_width):
     """Bytes of good blocks may be written, later ones not; the next packet is whole."""
     random, packets, allowed, needed = Random(data_width), [], {}, {}
@@ -329,7 +329,7 @@ def test_a_packet_that_is_cut_short_reports_nothing(data_width):
     assert needed.items() <= host.memory.items()
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("length", [5, 200])
 def test_a_packet_of_one_piece_that_is_cut_short_writes_nothing(length, data_width):
     """Its piece is the first and the last one: what drops the packet must not carry the piece's
@@ -504,7 +504,7 @@ def test_the_last_packet_of_an_answer_ends_the_get():
     assert arrivals == [(1, 3, 0, CONTEXT << 16, 64, KEY, 1, 0)]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_write_follows_its_block_line_by_line(data_width):
     """The last line of 256 bytes leaves a few cycles after the last line of the same bytes without
     a header came.
@@ -516,7 +516,7 @@ def test_a_write_follows_its_block_line_by_line(data_width):
     assert when[lines] - when[1] == lines - 1
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_line_a_cycle(data_width):
     """Aligned 8-byte elements: a TLP each cycle within a packet, and little between packets."""
     packets = [

@@ -183,7 +183,7 @@ class Bench:
         return [address for address, _, _ in self.host.issued if (address - BASE) // 0x10000 == n]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_answer_to_a_get_reads_by_remote_read_for_any_owner_of_the_region(data_width, seed):
     response = dict(response=1, endpoint=C.INBOX, message=0xABCD1203)
     bench = Bench(
@@ -216,7 +216,7 @@ def test_an_answer_to_a_get_reads_by_remote_read_for_any_owner_of_the_region(dat
     assert bench.packets[-1] == (1, 5, 0, 500, end, 0, 0xABCD1203, C.INBOX, 0, 0, 0)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_an_answer_to_a_receive_reads_as_a_put_and_goes_where_another_slot_says(data_width, seed):
     answer = dict(response=1, indirect=1, target=19, target_levels=2, message=0xABCD1205)
     bench = Bench(
@@ -233,7 +233,7 @@ def test_an_answer_to_a_receive_reads_as_a_put_and_goes_where_another_slot_says(
     ]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_the_end_of_a_job_has_the_checksum_of_its_bytes_from_skip_on(data_width, seed):
     jobs = [(put(n, offset=n), {}) for n in (1, 100, 333)] + [
         (put(0), {}),
@@ -271,7 +271,7 @@ def test_a_new_incarnation_is_another_epoch_too():
     assert bench.statuses() == [STATUS.OK, STATUS.REWOUND, STATUS.OK]
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("after", [0, 3, 40, 400])
 def test_a_job_under_way_gives_way_and_the_next_starts_at_once(data_width, after, seed):
     """A walk of 2000 elements is rewound; the transfers behind it, of its flow and of another, are
@@ -343,7 +343,7 @@ def test_a_rewind_at_any_moment_hurts_nobody_else(seed):
     assert STATUS.REWOUND in bench.statuses()
 
 
-@pytest.mark.parametrize("data_width, bound", [(64, 19), (128, 18)])
+@pytest.mark.parametrize("data_width, bound", [(64, 19), (128, 18), (256, 18)])
 def test_cycles_from_job_to_first_read(data_width, bound):
     bench, seen = Bench([(put(8), {})], data_width), {}
 
@@ -412,7 +412,7 @@ class Glance:
             pipe.append(value)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize(
     "then, reads",
     [("nothing", 0), ("drop", 1), ("write", 1), ("other", 2), ("levels", 1), ("late", 0)],

@@ -74,7 +74,7 @@ def run(data_width, random, writes, busy=1.0, host_busy=1.0, depth=64, delay=(0,
     return host, landed
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 @pytest.mark.parametrize("busy, host_busy, depth", [(1.0, 1.0, 64), (0.2, 0.6, 64), (0.5, 0.9, 2)])
 def test_writes_come_out_whole_and_their_marks_go_back(data_width, busy, host_busy, depth, seed):
     random = Random(seed)

@@ -35,7 +35,7 @@ def lookups(pages):
 
 
 @pytest.mark.parametrize("endpoints", [C.ENDPOINTS, 4])
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_each_endpoint_has_its_own_doorbells_and_slots(data_width, endpoints):
     dut = Window(data_width, endpoints)
     driver = LineDriver(dut.pages.port)
@@ -66,7 +66,7 @@ def test_each_endpoint_has_its_own_doorbells_and_slots(data_width, endpoints):
     run_simulation(dut, bench())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_each_page_tells_of_the_program_while_the_doorbells_are_held_in_reset(data_width):
     dut = Window(data_width)
     driver = LineDriver(dut.pages.port)
@@ -104,7 +104,7 @@ def test_each_page_tells_of_the_program_while_the_doorbells_are_held_in_reset(da
     run_simulation(dut, bench())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_doorbells_are_kept_by_bytes_and_ring_in_the_next_cycle(data_width):
     dut = Window(data_width)
     driver = LineDriver(dut.pages.port)

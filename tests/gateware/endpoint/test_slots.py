@@ -76,7 +76,7 @@ def test_turns_are_those_of_a_round_robin(clients, favourite, late):
     assert len(seen) == clients
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_readers_that_ask_at_once_get_their_lines_two_cycles_later(data_width):
     dut = Slots(data_width, 3, 1, ENDPOINTS, SETS, SLOTS)
     rng = random.Random(3)
@@ -123,7 +123,7 @@ def test_host_writes_are_kept_while_readers_are_busy():
     run_simulation(dut, [busy(), host()])
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_writers_of_the_card_reach_sets_that_the_host_does_not(data_width):
     dut = Slots(data_width, 1, 2, ENDPOINTS, SETS, SLOTS)
     driver = LineDriver(dut.port)
@@ -174,7 +174,7 @@ def test_writers_of_the_card_reach_sets_that_the_host_does_not(data_width):
     run_simulation(dut, [writer(0), writer(1), host()])
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_sets_that_there_are_not_take_no_memory_and_those_behind_them_keep_their_addresses(
     data_width,
 ):
@@ -215,7 +215,7 @@ def test_sets_that_there_are_not_take_no_memory_and_those_behind_them_keep_their
     run_simulation(dut, bench())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_the_processor_loads_words_of_every_set_and_stores_those_of_the_outbox(data_width):
     class Joined(Module):
         def __init__(self):

@@ -17,7 +17,7 @@ from compiled import run_simulation
 from drive import finish, sink, source
 from slots import serve_slots
 
-WIDTHS = pytest.mark.parametrize("data_width", [64, 128])
+WIDTHS = pytest.mark.parametrize("data_width", [64, 128, 256])
 
 
 def reply(value, status):

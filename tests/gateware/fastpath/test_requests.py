@@ -214,7 +214,7 @@ def some_get(rng):
 FREE_TO_ASK = {"checksum", "fence", "unknown flag", "interrupt", "node", "own node", "reserved"}
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_gets_of_others_are_looked_at_by_turns_with_commands(data_width, seed):
     rng, dut = random.Random(seed), FastCommands(data_width)
     slots, log = {}, []

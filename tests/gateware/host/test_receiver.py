@@ -13,7 +13,7 @@ from dibber.layouts import FLAW_LENGTH, FLAW_POISON, FLAW_STATUS
 from dibber.host.receiver import TLPReceiver
 
 from compiled import run_simulation, shared
-from tlps import PHYS, completion, lines_of, read, to_beats, to_dwords, write
+from tlps import PHYS, WIDTHS, completion, lines_of, read, to_beats, to_dwords, write
 
 BAR_SIZE = 0x100000
 WINDOWS = bar_windows(0x10000)
@@ -46,15 +46,20 @@ def receive(data_width, endianness, packets, gaps=0.0, seed=1):
         rest = 80  # the longest TLP's lines and more
         while rest:
             yield dut.sink.valid.eq(0)
+            shown = None
             if beats and rng.random() >= gaps:
-                dat, be, first, last = beats.pop(0)
+                shown = dat, be, first, last = beats.pop(0)
                 yield dut.sink.valid.eq(1)
                 yield dut.sink.dat.eq(dat)
                 yield dut.sink.last.eq(last)
             elif not beats:
                 rest -= 1
             yield
-            assert (yield dut.sink.ready) == 1
+            # Only at 256 bits a TLP may have more lines than beats.
+            if not (yield dut.sink.ready):
+                assert data_width == 256
+                if shown:
+                    beats.insert(0, shown)
             pulses[0] += yield dut.unsupported
             pulses[1] += yield dut.malformed
             if (yield dut.writes.valid):
@@ -100,10 +105,10 @@ def high(rng):
 # Writes -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data_width, endianness", [(64, "big"), (128, "little")])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_a_write_of_any_offset_and_length_is_byte_exact(data_width, endianness, seed):
     rng, tlps, expected = random.Random(seed), [], []
-    for offset in range(16):
+    for offset in range(data_width // 8 if data_width > 64 else 16):
         for length in range(1, 41):
             address, data = high(rng) + BASE + offset, rng.randbytes(length)
             tlps.append(write(address, data))
@@ -299,7 +304,10 @@ FLAWED = {
     "more than asked for": (lambda *_: completion(1, 3, 9, bytes(17)), FLAW_LENGTH),
     "too long": (lambda *_: completion(1, 0, 4096, bytes(516)), FLAW_LENGTH),
     "cut short": (lambda w, e: cut(completion(1, 0, 64, bytes(64)), e, w), FLAW_LENGTH),
-    "cut after the header": (lambda w, e: cut(completion(1, 0, 8, bytes(8)), e, w), FLAW_LENGTH),
+    "cut after the header": (
+        lambda w, e: cut(completion(1, 0, w // 8, bytes(w // 8)), e, w),
+        FLAW_LENGTH,
+    ),
     "with more": (lambda w, e: longer(completion(1, 0, 64, bytes(64)), e, w), FLAW_LENGTH),
     "error with more": (
         lambda w, e: longer(completion(1, 0, 64, b"", CplStatus.UR), e, w),
@@ -364,7 +372,7 @@ def test_an_unsupported_request_is_counted_and_refused(data_width, endianness):
     assert (unsupported, malformed) == (len(UNSUPPORTED), 0)
 
 
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_rubbish_never_desynchronises(data_width, endianness, seed):
     rng = random.Random(seed)
     packets = []

@@ -96,10 +96,10 @@ def base(rng):
 # Bytes --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data_width, endianness", [(64, "little"), (128, "big")])
+@pytest.mark.parametrize("data_width, endianness", [(64, "little"), (128, "big"), (256, "big")])
 def test_a_write_of_any_offset_and_length_is_byte_exact(data_width, endianness, seed):
     rng, writes = random.Random(seed), []
-    for offset in range(16):
+    for offset in range(data_width // 8 if data_width > 64 else 16):
         for length in range(1, 41):
             writes.append(a_write(data_width, base(rng) + 0x4560 + offset, rng.randbytes(length)))
     sent, _ = transmit(data_width, endianness, writes)
@@ -160,27 +160,36 @@ def test_replies_carry_the_request_back(data_width, endianness):
 
 
 @pytest.mark.parametrize(
-    "address, size, beats_64, beats_128",
+    "address, size, by_width",
     [
-        (0x1000, 8, 3, 2),  # 3-DW header
-        (0x1_0000_1000, 8, 3, 2),  # 4-DW header
-        (0x100C, 8, 3, 2),  # in two lines of 128 bits
-        (0x1_0000_100C, 8, 3, 2),
-        (0x1_0000_1003, 8, 4, 2),  # 3 DWs
-        (0x100C, 4, 2, 1),
-        (0x1004, 256, 34, 17),
+        (0x1000, 8, (3, 2, 1)),  # 3-DW header
+        (0x1_0000_1000, 8, (3, 2, 1)),  # 4-DW header
+        (0x100C, 8, (3, 2, 1)),  # in two lines of 128 bits
+        (0x1_0000_100C, 8, (3, 2, 1)),
+        (0x1018, 8, (3, 2, 1)),  # the last lanes of a line of 256 bits
+        (0x1_0000_1003, 8, (4, 2, 1)),  # 3 DWs
+        (0x100C, 4, (2, 1, 1)),
+        (0x1004, 256, (34, 17, 9)),
     ],
 )
-@pytest.mark.parametrize("data_width", [64, 128])
-def test_writes_leave_without_a_bubble(data_width, address, size, beats_64, beats_128):
+@pytest.mark.parametrize("data_width", [64, 128, 256])
+def test_writes_leave_without_a_bubble(data_width, address, size, by_width):
     count = 50 if size <= 8 else 4
-    beats = beats_64 if data_width == 64 else beats_128
+    beats = by_width[(64, 128, 256).index(data_width)]
     sent, _ = transmit(data_width, "big", [a_write(data_width, address, bytes(size))] * count)
     assert [last - first + 1 for first, last, _ in sent] == [beats] * count
     assert [b[0] - a[0] for a, b in zip(sent, sent[1:])] == [beats] * (count - 1)
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("address, beats", [(0x101C, 1), (0x1_0000_101F, 1), (0x1018, 9)])
+def test_a_write_whose_first_beat_has_bytes_of_two_lines_takes_one_cycle_more(address, beats):
+    size = 8 if beats == 1 else 256
+    sent, _ = transmit(256, "big", [a_write(256, address, bytes(size))] * 10)
+    assert [last - first + 1 for first, last, _ in sent] == [beats] * 10
+    assert [b[0] - a[0] for a, b in zip(sent, sent[1:])] == [beats + 1] * 9
+
+
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_small_reads_and_writes_take_turns_without_a_bubble(data_width):
     writes = [a_write(data_width, 0x1_0000_1000 + 8 * n, bytes(8)) for n in range(25)]
     reads = [a_read(0x1_0000_2000 + 8 * n, 8, n) for n in range(25)]
@@ -199,7 +208,7 @@ def test_posts_and_replies_go_first_and_every_stream_keeps_its_order(data_width,
     reads = [a_read(0x20000 + n * 64, 64, n) for n in range(8)]
     posts = [a_write(data_width, 0x1_0003_0000 + n * 64, bytes(32)) for n in range(4)]
     replies = [
-        ([0] * (128 // data_width), dict(requester=8, tag=n, length=4, count=16, lower=0))
+        ([0] * max(1, 128 // data_width), dict(requester=8, tag=n, length=4, count=16, lower=0))
         for n in range(4)
     ]
     sent, _ = transmit(data_width, endianness, writes, reads, posts, replies, stalls=0.3, seed=seed)
@@ -235,8 +244,8 @@ def test_marked_pulses_with_the_last_beat_of_marked_writes(data_width, endiannes
 # Bus Mastering ------------------------------------------------------------------------------------
 
 # cycles from `enable` to the last first beat that may be offered: the gate, the assembler, its
-# output
-LATE = 3
+# output; at 256 bits also the cycle for a first line that leaves with the second one
+LATE = 4
 
 
 def mixture(data_width, rng):
@@ -253,7 +262,7 @@ def mixture(data_width, rng):
     reads = [a_read(0x20000 + n * 64, 64, n) for n in range(20)]
     posts = [a_write(data_width, 0x1_0003_0000 + n * 64, bytes(32)) for n in range(8)]
     replies = [
-        ([0] * (128 // data_width), dict(requester=8, tag=n, length=4, count=16, lower=0))
+        ([0] * max(1, 128 // data_width), dict(requester=8, tag=n, length=4, count=16, lower=0))
         for n in range(12)
     ]
     return writes, reads, posts, replies

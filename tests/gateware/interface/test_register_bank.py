@@ -32,7 +32,7 @@ WORDS = [(r, i) for r in BANK.registers for i in range(r.count)]
 KINDS = ("wk", "rw")  # that are kept
 
 
-@pytest.mark.parametrize("data_width", [32, 64, 128])
+@pytest.mark.parametrize("data_width", [32, 64, 128, 256])
 def test_what_is_kept_is_kept_by_bytes_and_only_what_can_be_read_is_answered(data_width):
     dut = RegisterBank(BANK, data_width)
     port = LineDriver(dut.port)
@@ -79,7 +79,7 @@ READ_BACK = bank(
 READ_BACK_WORDS = {r.offset // 4 + i: r for r in READ_BACK.registers for i in range(r.count)}
 
 
-@pytest.mark.parametrize("data_width", [32, 64, 128])
+@pytest.mark.parametrize("data_width", [32, 64, 128, 256])
 def test_what_is_read_back_from_memory_is_as_from_registers_and_so_is_a_reset_in_the_middle(
     data_width,
 ):

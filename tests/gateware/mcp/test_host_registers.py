@@ -42,7 +42,7 @@ def test_the_card_says_what_it_is(data_width, endpoints, sram):
     run_simulation(dut, bench())
 
 
-@pytest.mark.parametrize("data_width", [32, 64, 128])
+@pytest.mark.parametrize("data_width", [32, 64, 128, 256])
 def test_what_is_rw_reads_as_written_and_nothing_else_can_be_written(data_width):
     dut, driver, _ = build(data_width, board="a board")
     words = {
@@ -70,7 +70,7 @@ def test_what_is_rw_reads_as_written_and_nothing_else_can_be_written(data_width)
     run_simulation(dut, bench())
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_the_control_program_sees_what_the_host_wrote(data_width):
     dut, driver, _ = build(data_width)
 

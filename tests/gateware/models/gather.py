@@ -31,7 +31,7 @@ def transfers_of(lines):
     for dat, count, last, status in lines:
         if status == STATUS.OK:
             assert last or count == width
-            data += dat.to_bytes(16, "little")[:count]
+            data += dat.to_bytes(32, "little")[:count]
         if last:
             result.append((data, status))
             data = b""

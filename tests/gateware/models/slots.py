@@ -63,9 +63,11 @@ def write_slots(port, data_width, slots, random, busy=1.0):
         yield
         if (yield port.valid) and (yield port.ready):
             number, line = divmod((yield port.adr), lines)
-            assert (yield port.be) == 2**size - 1
+            # A line is written as a whole; at 256 bits also its first 16 bytes, a reply.
+            used = (yield port.be).bit_length()
+            assert (yield port.be) == 2**used - 1 and (used == size or used == 16 < size)
             slot = slots[divmod(number, C.SLOTS)]
-            value = yield port.dat_w
+            value = (yield port.dat_w) & (1 << 8 * used) - 1
             slots[divmod(number, C.SLOTS)] = (
-                slot[: line * size] + value.to_bytes(size, "little") + slot[(line + 1) * size :]
+                slot[: line * size] + value.to_bytes(used, "little") + slot[line * size + used :]
             )

@@ -120,7 +120,7 @@ def gather(data_width, completions, seed, **host):
             while lines:
                 dat, count, last, status = lines.pop(0)
                 if status == STATUS.OK:
-                    data += dat.to_bytes(16, "little")[:count]
+                    data += dat.to_bytes(32, "little")[:count]
                 if last:
                     base, transfer = sent.pop(0)
                     good = test.untouched(base, base + 2**24)

@@ -319,7 +319,7 @@ def some_packets(random, count):
     }
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_packets_of_both_lanes_arrive_once_and_in_order_and_are_acknowledged(data_width, seed):
     random = Random(seed)
     packets = some_packets(random, 8)

@@ -421,7 +421,7 @@ def run(data_width, random, packets, busy, opened=range(C.NODES), **rates):
     return bench, targets
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_good_packets_of_several_flows_come_out_in_order_on_both_lanes(data_width, seed):
     random, packets, psns = Random(seed), {lane: [] for lane in CHANNEL_OF}, {}
     for _ in range(24):
@@ -453,7 +453,7 @@ def narrow_fields(packet, wide=deposit_fields):
     }
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_what_32_bits_do_not_hold_of_offset_and_strides_is_told(data_width, seed, monkeypatch):
     """Of those that a packet has: the words of former ones lie where it has none."""
     random, packets = Random(f"{seed} narrow"), {lane: [] for lane in CHANNEL_OF}
@@ -554,7 +554,7 @@ def hostile(random, lane, count):
     return packets
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_whatever_happens_to_packets_no_unchecked_byte_comes_out(data_width, seed):
     random = Random(seed)
     packets = {lane: hostile(random, lane, 24) for lane in CHANNEL_OF}

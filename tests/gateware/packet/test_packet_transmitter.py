@@ -264,7 +264,7 @@ class Bench:
         run_simulation(self.dut, [*self.processes, *more])
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_packets_leave_as_the_model_says(data_width, seed):
     random = Random(seed)
     lengths = (0, 1, 8, 256, 255, 257, 0, 700, 16, 3, 520)
@@ -328,7 +328,7 @@ def test_each_packet_takes_the_way_to_its_node(seed):
     assert packet_words(bench.taken[CHANNEL.BULK]) == expected
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_no_bubble_stands_inside_a_packet_nor_more_than_the_link_needs_between_small_ones(
     data_width, seed
 ):
@@ -352,7 +352,7 @@ def test_no_bubble_stands_inside_a_packet_nor_more_than_the_link_needs_between_s
     assert max(gaps[1:]) <= 3, gaps
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_no_bubble_stands_inside_a_packet_when_the_slots_are_busy(data_width, seed):
     random = Random(seed)
     deposits = [random_deposit(random, psn, 8) for psn in range(8)]
@@ -402,7 +402,7 @@ def test_packets_of_another_incarnation_are_dropped_without_the_link(seed):
     assert bench.counts["PACKETS_WITHDRAWN"] == 3
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_a_rewind_drops_what_has_not_begun_and_lets_the_rest_finish(data_width, seed):
     """The same packets again and again, each epoch begun at a random time in the one before."""
     random = Random(seed)
