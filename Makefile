@@ -82,7 +82,7 @@ firmware: install
 	$(call step,firmware,the control program,$(MAKE) -C firmware)
 
 simulator: install
-	$(call step,simulator,the simulated card with its host model and cable,$(PYTHON) hw/sim/build.py --profile $(PROFILE))
+	$(call step,simulator,the simulated card with its host model and cable,$(PYTHON) hw/sim/build.py --profile $(PROFILE) $(if $(FABRIC),--fabric $(FABRIC)))
 
 # LitePCIe's own DMA on the same host model: what the model and the simulation speed are compared with.
 reference: install

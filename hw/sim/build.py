@@ -7,6 +7,8 @@
     python hw/sim/build.py --window              build/sim/dibber-sim-128-window: the card has the
                                                  remote window
     python hw/sim/build.py --profile eth10g      build/sim/dibber-sim-128-156.25-mtu9000: Ethernet
+    python hw/sim/build.py --profile gen2x1 --fabric ring
+                                                 build/sim/dibber-sim-64-ring: a node of a ring
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
@@ -70,6 +72,7 @@ VERILATOR_FLAGS = [
 ]
 
 SWITCH_PORTS = (4, 8, 16)
+FABRICS = ("direct", "ring")  # of boards/sim.py
 
 # Tools --------------------------------------------------------------------------------------------
 
@@ -132,9 +135,10 @@ def interface_header():
     return BUILD / "generated"
 
 
-def gateware(directory, data_width, clock_mhz, window=False, mtu=0):
+def gateware(directory, data_width, clock_mhz, window=False, mtu=0, fabric="direct"):
     """Verilog of the card; the list of its files is directory/dibber_card.f."""
     options = [*(["--window"] if window else []), *(["--mtu", mtu] if mtu else [])]
+    options += ["--fabric", fabric] if fabric != "direct" else []
     verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6, *options)
 
 
@@ -389,12 +393,14 @@ class Variant(typing.NamedTuple):
     unoptimised : compiled at -O0, for a program that runs for seconds
     counted     : it counts how often each unit of the logic has work
     window      : the card has the remote window
+    fabric      : what its link is a part of, in place of the profile's: "" or "ring"
     """
 
     plain: bool = False
     unoptimised: bool = False
     counted: bool = False
     window: bool = False
+    fabric: str = ""
 
     @property
     def suffix(self):
@@ -408,25 +414,31 @@ class Variant(typing.NamedTuple):
 ORDINARY = Variant()
 
 
-def card_of(profile):
-    """The card of a profile: data width in bits, clock in MHz, MTU or 0, and its name."""
+def card_of(profile, fabric=""):
+    """The card of a profile: data width in bits, clock in MHz, MTU or 0, fabric, and its name.
+
+    fabric : in place of the profile's
+    """
     values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())
     width, clock = values["card"]["data_width"], values["card"]["clock_mhz"]
     mtu = values["link"].get("mtu", 0)
+    fabric = fabric or values["link"].get("fabric", "direct")
     name = f"{width}" + ("" if clock == 125 else f"-{clock:g}") + (f"-mtu{mtu}" if mtu else "")
-    return width, clock, mtu, name
+    return width, clock, mtu, fabric, name + ("" if fabric == "direct" else f"-{fabric}")
 
 
 def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     """The program `name`, dibber-sim or dibber-replay, with the card that a profile needs."""
-    width, clock, mtu, card_name = card_of(profile)
+    width, clock, mtu, fabric, card_name = card_of(profile, variant.fabric)
+    if mtu and fabric != "direct":
+        sys.exit(f"build.py: profile {profile}: its link is Ethernet, which makes no {fabric}")
     if variant.window:
         card_name += "-window"
     directory = BUILD / f"card{card_name}"
     program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
-        gateware(directory, width, clock, variant.window, mtu)
+        gateware(directory, width, clock, variant.window, mtu, fabric)
         output, root = verilate(directory)
         shared = common(jobs)
         objects = directory / f"{name}{variant.suffix}"
@@ -448,6 +460,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
         card = ninja.objects(
             [SIM / "card.cc"],
             f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock} -DDIBBER_MTU={mtu}"
+            + f" -DDIBBER_FABRIC='\"{fabric}\"'"
             + (" -DDIBBER_COUNTED" if variant.counted else "")
             + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,
@@ -463,7 +476,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
 
 def build_switch(profile, ports, jobs):
     """The shared object of a switch with so many ports, at the clock of a profile."""
-    _, clock, _, _ = card_of(profile)
+    clock = card_of(profile)[1]
     suffix = f"{ports}" if clock == 125 else f"{ports}-{clock:g}"
     directory = BUILD / f"switch{suffix}"
     target = BUILD / f"dibber-switch-{suffix}.so"
@@ -541,6 +554,12 @@ def main():
         "--counted", action="store_true", help="count how busy each part is (changed/measure.py)"
     )
     parser.add_argument("--window", action="store_true", help="a card with the remote window")
+    parser.add_argument(
+        "--fabric",
+        choices=FABRICS,
+        default="",
+        help="what the link is a part of, in place of the profile's fabric",
+    )
     parser.add_argument("--jobs", default="2", help="compilers at once")
     args = parser.parse_args()
     if args.plain and args.counted:
@@ -554,7 +573,7 @@ def main():
         print(build_switch(args.profile, args.switch, args.jobs))
     else:
         name = "dibber-replay" if args.replay else "dibber-sim"
-        variant = Variant(args.plain, args.unoptimised, args.counted, args.window)
+        variant = Variant(args.plain, args.unoptimised, args.counted, args.window, args.fabric)
         print(build_card(args.profile, args.jobs, name, variant))
 
 

@@ -745,7 +745,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
     Register("FEATURES", "ro", "optional features of this card", (
         Field("flash", 1, "access to the flash from which the FPGA is configured: FLASH_*"),
         Field("window", 1, "the remote window: BAR 2 and bank `window`"),
-        Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"))),
+        Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"),
+        Field("ring", 1, "the link is a node of a ring: LINK_PEER has its place"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
@@ -816,7 +817,12 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         "16 bits that are sent to the other end; different for each card, so that a loopback is "
         "noticed"),
     Register("LINK_PEER",        "ro",
-        "nonce of the other end; bit 16: it was received since the link came up"),
+        "the other end; on a ring the last other node that was heard", (
+        Field("nonce",   16, "its LINK_NONCE"),
+        Field("known",    1, "it was received since the link came up"),
+        Field("address",  4, "of this node on its ring; of all these, 0 without a ring"),
+        Field("nodes",    5, "of the ring; 0: not known"),
+        Field("scrubber", 1, "this node is the ring's scrubber"))),
     Register("LINK_ROUND_TRIP",  "ro",
         "cycles from ping to pong, without the time within both ends; 0: not measured"),
     Register("LINK_PRBS_WORDS",  "ro",

@@ -27,10 +27,13 @@ def elf(sram_bytes: int = SIMULATED_SRAM) -> Path:
 
 
 def simulator(profile: Any) -> Path:
-    """The simulator for a profile: hw/sim/build.py makes one for each data width, clock and MTU."""
+    """The simulator for a profile: hw/sim/build.py makes one for each data width, clock, MTU and
+    fabric.
+    """
     clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz / 1e6:g}"
     ethernet = f"-mtu{profile.mtu}" if profile.mtu else ""
-    return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}{ethernet}"
+    fabric = "" if profile.fabric == "direct" else f"-{profile.fabric}"
+    return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}{ethernet}{fabric}"
 
 
 # The run folder -----------------------------------------------------------------------------------

@@ -215,6 +215,9 @@ def _run(point, seed, ends, ways):
     network = topology.named(point.x)
     used = []
     for source, target in flows:
+        if network.one_way:
+            used.append(cuts.around(network, source, target))
+            continue
         entered, reached = cuts.path(network, source, ways[source][target])
         if reached != target:
             raise CommandError(f"the route of card {source} to {target} leads to card {reached}")
