@@ -95,11 +95,11 @@ def ring_of(card, found):
     if found["uplink"]["kind"] == "host":  # a ring of two needs no route
         order[1 - place["address"]] = found["uplink"]["number"]
     for sw in found["switches"]:
-        # Ports of the map are counted from the node with the lowest number.
+        # The ring is a switch in the map. Its ports count onward from the lowest node.
         own = next(n for n, p in enumerate(sw["peers"]) if p == _host(found["own"]))
         for port, peer in enumerate(sw["peers"]):
             address = (place["address"] + port - own) % len(sw["peers"])
-            if peer["kind"] == "host" and address < place["nodes"]:
+            if peer["kind"] == "host" and len(sw["peers"]) == len(order):
                 order[address] = peer["number"]
     return {"nodes": place["nodes"], "order": order}
 

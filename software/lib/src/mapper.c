@@ -10,7 +10,7 @@
  * both ways lead to the same switch, because the wire into each port comes from one place. Such a
  * scout passes the switches twice. So it comes half as far as one that a switch answers.
  *
- * A ring of three or more nodes is mapped as a switch of 16 ports that does not tell
+ * A ring of three or more nodes is mapped as a switch with a port for each node
  * (docs/design/ring.md). A ring of two works without a route, as a cable does.
  */
 
@@ -433,7 +433,7 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 }
 
 int dib_discover_ring(dib_ask asks, void *context, unsigned int own, unsigned int attempts,
-		      unsigned int address, unsigned int nodes, struct dib_network *network)
+		      unsigned int nodes, struct dib_network *network)
 {
 	struct mapping mapping = {
 		.ask = asks, .context = context, .attempts = attempts, .network = network
@@ -446,15 +446,13 @@ int dib_discover_ring(dib_ask asks, void *context, unsigned int own, unsigned in
 	network->hosts = 1u << own;
 	network->switches = 1;
 	network->uplink.kind = DIB_PEER_SWITCH;
-	ring->ports = DIB_NETWORK_PORTS;
+	ring->ports = (uint8_t)nodes;
 	ring->peer[0] = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
-	for (uint32_t turn = 1; turn < TURNS; turn++) {
-		struct way there = onwards(&nowhere, turn), back = home(&nowhere, &there);
+	for (uint32_t turn = 1; turn < nodes; turn++) {
+		struct way there = onwards(&nowhere, turn), back = onwards(&nowhere, nodes - turn);
 		struct dib_heard_from from = { 0 };
 		int rc;
 
-		if ((address + turn) % TURNS >= nodes)
-			continue;
 		rc = ask_often(&mapping, &there, &back, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
 		if (rc < 0)
 			return rc;
