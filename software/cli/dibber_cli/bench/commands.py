@@ -21,15 +21,16 @@ from dibber_cli.errors import CommandError, UsageError
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick, duration=0, both=False, depth=0):
+def _points(test, series, quick, duration=0, both=False, depth=0, fabric="direct"):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
 
     duration : milliseconds of each point; 0: each transfer once
     both     : both cards send
     depth    : commands under way; 0: as the benchmark has it
+    fabric   : of the profile; a benchmark may have other points for it
     """
-    chosen = _chosen_points(test, series, quick)
+    chosen = _chosen_points(test, series, quick, fabric)
     return [_altered(test, point, duration, both, depth) for point in chosen]
 
 
@@ -64,8 +65,8 @@ def _altering(arguments):
     )
 
 
-def _chosen_points(test, series, quick):
-    few = test.QUICK if quick else {}
+def _chosen_points(test, series, quick, fabric="direct"):
+    few = {**(test.QUICK if quick else {}), **getattr(test, "OF_FABRIC", {}).get(fabric, {})}
     if not series:
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
@@ -88,7 +89,10 @@ def _check(names, arguments):
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
     how = _altering(arguments)
-    points = {name: _points(results.module(name), series, arguments.quick, *how) for name in names}
+    points = {
+        name: _points(results.module(name), series, arguments.quick, *how, chosen.fabric)
+        for name in names
+    }
     out = Path(arguments.out)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,7 @@ PIECES = 64  # of a flow; of those of all-to-all: as many for a card together
 TIMEOUT_NS = 100_000_000
 SETTLE_NS = 5000  # for the last writes
 
+OF_FABRIC = {"ring": {"networks": ("ring:4", "ring:8")}}  # of points(), in place of NETWORKS
 QUICK = {"networks": ("star:4",), "pieces": 24}  # of points()
 
 
