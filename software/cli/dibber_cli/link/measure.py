@@ -101,8 +101,10 @@ def ring_length(nanoseconds, link, clock_hz):
     """(metres of a cable of a ring of two, on average; the error bound) from the way round; `link`
     as of cable_length().
 
-    A card passes a word on after 3 cycles (docs/design/ring.md, cycle budget), and the way begins
-    and ends inside of the card that measures it: RING_CYCLES in all.
+    The other card passes a word on after 3 cycles (docs/design/ring.md, cycle budget). The way
+    begins and ends inside of the card that measures it: 2 cycles. Each card sees a word at its next
+    clock edge, half a cycle late on average, with an error of at most half a cycle. That is
+    RING_CYCLES in all.
     """
     cycle = 1e9 / clock_hz
     one_way = nanoseconds / 2 - RING_CYCLES / 2 * cycle - link["transmit_ns"] - link["receive_ns"]
