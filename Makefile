@@ -38,7 +38,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver mpi4py bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
-        test-bitstream test-netlist test-netlist-same test-window test-boards synthesis docs figures clean
+        test-bitstream test-netlist test-netlist-same test-window test-ring test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -62,6 +62,7 @@ help:
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-netlist-same  the core without options is the netlist that it was: a minute, and a part of make test'
 	@echo 'make test-window  two simulated cards with the remote window: minutes, because these cards are built first'
+	@echo 'make test-ring    simulated cards on a ring: minutes, because these cards are built first'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
@@ -82,7 +83,7 @@ firmware: install
 	$(call step,firmware,the control program,$(MAKE) -C firmware)
 
 simulator: install
-	$(call step,simulator,the simulated card with its host model and cable,$(PYTHON) hw/sim/build.py --profile $(PROFILE))
+	$(call step,simulator,the simulated card with its host model and cable,$(PYTHON) hw/sim/build.py --profile $(PROFILE) $(if $(FABRIC),--fabric $(FABRIC)))
 
 # LitePCIe's own DMA on the same host model: what the model and the simulation speed are compared with.
 reference: install
@@ -154,7 +155,7 @@ coverage: firmware
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window tests
+	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window --ignore tests/ring tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install
@@ -188,7 +189,7 @@ soak: build models
 	@$(PYTEST) tests/soak/link_figures.py tests/soak/late_answer.py
 	@$(MAKE) --no-print-directory switches
 	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
-	@$(MAKE) --no-print-directory test-window
+	@$(MAKE) --no-print-directory test-window test-ring
 	@$(MAKE) --no-print-directory ofi mpi4py
 	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
 	@$(MAKE) --no-print-directory qemu driver
@@ -233,6 +234,11 @@ test-netlist-same: install
 test-window: firmware library qemu
 	$(call step,window,the simulated card with the remote window,$(PYTHON) hw/sim/build.py --window)
 	@$(PYTEST) --junitxml build/junit-window.xml tests/window
+
+# Cards on a ring are a build of their own, too.
+test-ring: firmware library
+	$(call step,ring,the simulated card on a ring at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1 --fabric ring)
+	@$(PYTEST) --junitxml build/junit-ring.xml tests/ring
 
 test-boards: install
 	@$(PYTHON) hw/synthesis/xilinx.py

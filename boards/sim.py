@@ -54,6 +54,7 @@ from litepcie.common import get_bar_mask, msi_layout, phy_layout
 from dibber.core import DibberCore
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
+from dibber.fabric.ring.port import RingPort
 from dibber.host.flash import flash_pads
 from dibber.interface.description import C
 from dibber.interface.generate import write_if_changed
@@ -121,9 +122,12 @@ class SimMAC(LiteXModule):
 
 # Card ---------------------------------------------------------------------------------------------
 
+# By name, as `link.fabric` of a profile: the port in place of a LinkPort, on the serial PHY.
+FABRICS = {"direct": lambda: None, "ring": RingPort}
+
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
-    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1):
+    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1, fabric="direct"):
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         if mtu is None:
@@ -137,7 +141,7 @@ class SimCard(LiteXModule):
             ethernet = EthernetPort(mtu=mtu) if peers == 1 else EthernetStar(peers, mtu=mtu)
         serial      = self.serial if mtu is None else None
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes, port=ethernet, window=window, hold_off=True)
+            sram_bytes=sram_bytes, port=ethernet or FABRICS[fabric](), window=window, hold_off=True)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
@@ -208,11 +212,11 @@ def write_verilog(output, module, ios, name, sources=()):
     paths = [str((output / f"{name}.v").resolve()), *sources]
     write_if_changed(output / f"{name}.f", "\n".join(paths) + "\n")
 
-def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1):
+def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1, fabric="direct"):
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu, peers)
+    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu, peers, fabric)
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
 def main():
@@ -224,9 +228,12 @@ def main():
     parser.add_argument("--window",     action="store_true", help="with the remote window")
     parser.add_argument("--mtu",        type=int, help="a link over Ethernet, with frames of so many bytes of payload")
     parser.add_argument("--peers",      type=int, default=1, help="other cards that such a link may have, 1 to 15")
+    parser.add_argument("--fabric",     choices=FABRICS, default="direct", help="what the serial link is a part of")
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
-    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers)
+    if args.mtu and args.fabric != "direct":
+        parser.error("--mtu and --fabric exclude each other: a ring is serial")
+    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers, args.fabric)
 
 if __name__ == "__main__":
     main()

@@ -8,6 +8,8 @@
                                                  remote window
     python hw/sim/build.py --profile eth10g      build/sim/dibber-sim-128-156.25-mtu9000-peers8:
                                                  Ethernet
+    python hw/sim/build.py --profile gen2x1 --fabric ring
+                                                 build/sim/dibber-sim-64-ring: a node of a ring
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
@@ -71,6 +73,7 @@ VERILATOR_FLAGS = [
 ]
 
 SWITCH_PORTS = (4, 8, 16)
+FABRICS = ("direct", "ring")  # of boards/sim.py
 
 # Tools --------------------------------------------------------------------------------------------
 
@@ -133,10 +136,15 @@ def interface_header():
     return BUILD / "generated"
 
 
-def gateware(directory, data_width, clock_mhz, window=False, mtu=0, peers=1):
-    """Verilog of the card; the list of its files is directory/dibber_card.f."""
-    options = [*(["--window"] if window else []), *(["--mtu", mtu, "--peers", peers] if mtu else [])]
-    verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6, *options)
+def gateware(directory, shape, window=False):
+    """Verilog of a card of a Shape; the list of its files is directory/dibber_card.f."""
+    options = [
+        *(["--window"] if window else []),
+        *(["--mtu", shape.mtu, "--peers", shape.peers] if shape.mtu else []),
+        *(["--fabric", shape.fabric] if shape.fabric != "direct" else []),
+    ]
+    width, clock = shape.width, shape.clock
+    verilog(directory, "sim.py", "--data-width", width, "--clock", clock * 1e6, *options)
 
 
 def verilog(directory, script, *options):
@@ -390,12 +398,14 @@ class Variant(typing.NamedTuple):
     unoptimised : compiled at -O0, for a program that runs for seconds
     counted     : it counts how often each unit of the logic has work
     window      : the card has the remote window
+    fabric      : what its link is a part of, in place of the profile's: "" or "ring"
     """
 
     plain: bool = False
     unoptimised: bool = False
     counted: bool = False
     window: bool = False
+    fabric: str = ""
 
     @property
     def suffix(self):
@@ -409,27 +419,61 @@ class Variant(typing.NamedTuple):
 ORDINARY = Variant()
 
 
-def card_of(profile):
-    """The card of a profile: data width in bits, clock in MHz, MTU or 0, peers, and its name."""
+class Shape(typing.NamedTuple):
+    """What the card of a profile is built from.
+
+    width  : of the data path, bits
+    clock  : MHz
+    mtu    : bytes of payload of a frame over Ethernet, or 0
+    peers  : other cards that a link over Ethernet may have
+    fabric : what a serial link is a part of: direct, ring
+    """
+
+    width: int
+    clock: float
+    mtu: int
+    peers: int
+    fabric: str
+
+    @property
+    def name(self):
+        return (
+            f"{self.width}"
+            + ("" if self.clock == 125 else f"-{self.clock:g}")
+            + (f"-mtu{self.mtu}" if self.mtu else "")
+            + (f"-peers{self.peers}" if self.peers > 1 else "")
+            + ("" if self.fabric == "direct" else f"-{self.fabric}")
+        )
+
+
+def card_of(profile, fabric=""):
+    """The Shape of a profile's card; `fabric` is in place of the profile's."""
     values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())
-    width, clock = values["card"]["data_width"], values["card"]["clock_mhz"]
-    mtu = values["link"].get("mtu", 0)
-    peers = values["link"].get("peers", 1)
-    name = f"{width}" + ("" if clock == 125 else f"-{clock:g}")
-    name += (f"-mtu{mtu}" if mtu else "") + (f"-peers{peers}" if peers > 1 else "")
-    return width, clock, mtu, peers, name
+    card, link = values["card"], values["link"]
+    return Shape(
+        card["data_width"],
+        card["clock_mhz"],
+        link.get("mtu", 0),
+        link.get("peers", 1),
+        fabric or link.get("fabric", "direct"),
+    )
 
 
 def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     """The program `name`, dibber-sim or dibber-replay, with the card that a profile needs."""
-    width, clock, mtu, peers, card_name = card_of(profile)
+    shape = card_of(profile, variant.fabric)
+    if shape.mtu and shape.fabric != "direct":
+        sys.exit(
+            f"build.py: profile {profile}: its link is Ethernet, which makes no {shape.fabric}"
+        )
+    card_name = shape.name
     if variant.window:
         card_name += "-window"
     directory = BUILD / f"card{card_name}"
     program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
-        gateware(directory, width, clock, variant.window, mtu, peers)
+        gateware(directory, shape, variant.window)
         output, root = verilate(directory)
         shared = common(jobs)
         objects = directory / f"{name}{variant.suffix}"
@@ -450,8 +494,9 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
             model = changed_objects(ninja, output, code, model_directory, **level)
         card = ninja.objects(
             [SIM / "card.cc"],
-            f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={width} -DDIBBER_CLOCK_MHZ={clock} -DDIBBER_MTU={mtu}"
-            f" -DDIBBER_PEERS={peers}"
+            f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={shape.width} -DDIBBER_CLOCK_MHZ={shape.clock}"
+            f" -DDIBBER_MTU={shape.mtu}"
+            f" -DDIBBER_PEERS={shape.peers} -DDIBBER_FABRIC='\"{shape.fabric}\"'"
             + (" -DDIBBER_COUNTED" if variant.counted else "")
             + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,
@@ -467,7 +512,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
 
 def build_switch(profile, ports, jobs):
     """The shared object of a switch with so many ports, at the clock of a profile."""
-    _, clock, *_ = card_of(profile)
+    clock = card_of(profile).clock
     suffix = f"{ports}" if clock == 125 else f"{ports}-{clock:g}"
     directory = BUILD / f"switch{suffix}"
     target = BUILD / f"dibber-switch-{suffix}.so"
@@ -545,6 +590,12 @@ def main():
         "--counted", action="store_true", help="count how busy each part is (changed/measure.py)"
     )
     parser.add_argument("--window", action="store_true", help="a card with the remote window")
+    parser.add_argument(
+        "--fabric",
+        choices=FABRICS,
+        default="",
+        help="what the link is a part of, in place of the profile's fabric",
+    )
     parser.add_argument("--jobs", default="2", help="compilers at once")
     args = parser.parse_args()
     if args.plain and args.counted:
@@ -558,7 +609,7 @@ def main():
         print(build_switch(args.profile, args.switch, args.jobs))
     else:
         name = "dibber-replay" if args.replay else "dibber-sim"
-        variant = Variant(args.plain, args.unoptimised, args.counted, args.window)
+        variant = Variant(args.plain, args.unoptimised, args.counted, args.window, args.fabric)
         print(build_card(args.profile, args.jobs, name, variant))
 
 

@@ -235,14 +235,17 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned card, cons
         throw std::runtime_error("device '" + name + "' is not known here: there is card");
     if (profile.card.data_width != DIBBER_DATA_WIDTH ||
         profile.card.clock_mhz != DIBBER_CLOCK_MHZ || profile.link.mtu != DIBBER_MTU ||
-        profile.link.peers != DIBBER_PEERS) {
-        char built[80];
+        profile.link.peers != DIBBER_PEERS || profile.link.fabric != DIBBER_FABRIC) {
+        char built[96];
         snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d, peers %d", DIBBER_DATA_WIDTH,
                  double(DIBBER_CLOCK_MHZ), DIBBER_MTU, DIBBER_PEERS);
         if (DIBBER_MTU == 0)
             *std::strchr(built, ',') = 0;
+        std::string fabric = profile.link.fabric == DIBBER_FABRIC
+                                 ? ""
+                                 : ", fabric " DIBBER_FABRIC " in place of " + profile.link.fabric;
         throw std::runtime_error("profile " + profile.name +
-                                 " is not for this simulator, built for " + built);
+                                 " is not for this simulator, built for " + built + fabric);
     }
     return std::make_unique<Card>("card" + std::to_string(card), seed);
 }

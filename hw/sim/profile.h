@@ -75,6 +75,7 @@ struct Profile {
         double frame_loss; /* share of frames that are lost, by the seed */
         double frame_late; /* share of frames that the next one overtakes, by the seed */
         unsigned switch_queue_bytes; /* of each output of an Ethernet switch */
+        std::string fabric;          /* "direct", or "ring": each card is a node of a ring */
     } link;
 
     struct Cpu {
@@ -105,6 +106,8 @@ struct Profile {
 
     /* Period of the card's clock. */
     Time period() const { return Time(1e6 / card.clock_mhz + 0.5); }
+
+    bool is_ring() const { return link.fabric == "ring"; }
 
     /* Picoseconds that a TLP of `header` + `payload` bytes holds one direction of PCIe. */
     double pcie_ps(unsigned bytes) const

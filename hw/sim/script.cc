@@ -54,6 +54,10 @@ public:
         for (size_t n = 0; n < schedule_.cables.size(); n++) {
             if (only >= 0 && size_t(only) != n)
                 continue;
+            bool one_way = topology_.cables[n].one_way;
+            if (one_way && (named.fault.kind == CableFault::loopback || named.fault.direction == 1))
+                throw ScriptError("--fault: cable '" + topology_.cables[n].name +
+                                  "' goes one way: it has direction 0 alone, and no loopback");
             if (named.fault.kind == CableFault::loopback)
                 schedule_.cables[n].looped = true;
             else

@@ -87,7 +87,7 @@ std::vector<SerialPort> Simulation::make_ports(unsigned unit)
     std::vector<SerialPort> ports(topology_.ports(unit));
     for (size_t n = 0; n < topology_.cables.size(); n++) {
         const Topology::Cable& cable = topology_.cables[n];
-        for (unsigned direction = 0; direction < cable.ends.size(); direction++) {
+        for (unsigned direction = 0; direction < cable.directions(); direction++) {
             if (cable.ends[direction].unit != unit)
                 continue;
             CableDirection settings;
@@ -119,14 +119,14 @@ void Simulation::join_cables()
     for (size_t n = 0; n < topology_.cables.size(); n++) {
         auto& ends = topology_.cables[n].ends;
         bool looped = schedule_.cables[n].looped;
-        for (size_t direction = 0; direction < ends.size(); direction++) {
+        for (size_t direction = 0; direction < topology_.cables[n].directions(); direction++) {
             SerialPort& near = port(ends[direction]);
             if (looped)
                 near.coming = near.leaving.get();
             else if (ends.size() > 1)
-                near.coming = port(ends[1 - direction]).leaving.get();
+                port(ends[1 - direction]).coming = near.leaving.get();
             /* Words into an open end are lost. */
-            near.received = near.coming != nullptr;
+            near.received = looped || ends.size() > 1;
         }
     }
 }

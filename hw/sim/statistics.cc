@@ -12,7 +12,8 @@ nlohmann::ordered_json Simulation::cable_statistics() const
     auto list = nlohmann::ordered_json::array();
     for (auto& cable : topology_.cables) {
         auto ends = nlohmann::ordered_json::array();
-        for (auto& end : cable.ends) {
+        for (size_t n = 0; n < cable.directions(); n++) {
+            auto& end = cable.ends[n];
             const CableStatistics& sent = units_[end.unit]->ports()[end.port].leaving->statistics();
             ends.push_back({{"unit", topology_.name(end.unit)},
                             {"port", end.port},

@@ -48,6 +48,8 @@ public:
         topology_.cards = integer(*cards, "cards", 1, DIBBER_NODES);
         each("switch", [this](auto& table) { read_switch(table); });
         each("cable", [this](auto& table) { read_cable(table); });
+        if (profile_.is_ring() && !topology_.switches.empty())
+            fail("a switch has no port for a ring: fabric 'ring' of profile " + profile_.name);
         return std::move(topology_);
     }
 
@@ -145,7 +147,7 @@ private:
 
     void read_cable(const toml::table& table)
     {
-        only(table, {"name", "ends", "length_m", "bit_error_rate"}, "cable");
+        only(table, {"name", "ends", "length_m", "bit_error_rate", "one_way"}, "cable");
         Topology::Cable cable;
         cable.name = name(table, "cable" + std::to_string(topology_.cables.size()));
         std::string which = "cable '" + cable.name + "': ";
@@ -156,19 +158,29 @@ private:
             number(table, "bit_error_rate", 0, 0.1, profile_.link.bit_error_rate);
         if (profile_.cable_delay(cable.length_m) < profile_.period())
             fail(table, which + "its delay is below one clock of the card");
+        if (const toml::node* one_way = table.get("one_way")) {
+            if (!one_way->is_boolean())
+                fail(*one_way, which + "'one_way' must be true or false");
+            cable.one_way = *one_way->value<bool>();
+            if (cable.one_way && !profile_.is_ring())
+                fail(*one_way, which + "one way is for a ring: the fabric of profile " +
+                                   profile_.name + " is '" + profile_.link.fabric + "'");
+        }
         const toml::node* ends = table.get("ends");
         if (!ends)
             fail(table, which + "key 'ends' is missing");
         const toml::array* list = ends->as_array();
         if (!list || list->empty() || list->size() > 2)
             fail(*ends, which + "'ends' must be one or two of \"UNIT\" or \"UNIT:PORT\"");
+        if (cable.one_way && list->size() != 2)
+            fail(*ends, which + "a cable that goes one way has two ends");
         for (auto& end : *list)
-            cable.ends.push_back(read_end(end, which, cable.name));
+            cable.ends.push_back(read_end(end, which, cable));
         topology_.cables.push_back(cable);
     }
 
     Topology::End read_end(const toml::node& node, const std::string& which,
-                           const std::string& cable)
+                           const Topology::Cable& cable)
     {
         auto text = node.value<std::string>();
         if (!node.is_string() || !text)
@@ -190,10 +202,17 @@ private:
                            " ports: say which, as in '" + unit + ":0'");
         }
         Topology::End end{unsigned(number), port};
-        auto [used, fresh] = used_.emplace(std::pair(end.unit, end.port), cable);
-        if (!fresh)
-            fail(node, which + "port " + std::to_string(port) + " of " + unit + " has cable '" +
-                           used->second + "' already");
+        /* What a cable takes of its port: the transmitter, the receiver, or both. */
+        bool leaves = !cable.one_way || cable.ends.empty();
+        bool comes = !cable.one_way || !cable.ends.empty();
+        for (auto [takes, users] : {std::pair(leaves, &leaving_), std::pair(comes, &coming_)}) {
+            if (!takes)
+                continue;
+            auto [used, fresh] = users->emplace(std::pair(end.unit, end.port), cable.name);
+            if (!fresh)
+                fail(node, which + "port " + std::to_string(port) + " of " + unit + " has cable '" +
+                               used->second + "' already");
+        }
         return end;
     }
 
@@ -201,7 +220,8 @@ private:
     const toml::table& root_;
     const Profile& profile_;
     Topology topology_;
-    std::map<std::pair<unsigned, unsigned>, std::string> used_; /* (unit, port): cable */
+    /* (unit, port): the cable at its transmitter, and at its receiver */
+    std::map<std::pair<unsigned, unsigned>, std::string> leaving_, coming_;
 };
 
 } // namespace
@@ -236,9 +256,16 @@ Topology cabled_cards(unsigned cards, const Profile& profile)
 {
     Topology topology{cards, {}, {}};
     Topology::Cable cable{"cable0", {}, profile.link.length_m, profile.link.bit_error_rate};
-    for (unsigned n = 0; n < cards; n++)
+    for (unsigned n = 0; n < cards && profile.is_ring(); n++) {
+        cable.name = "cable" + std::to_string(n);
+        cable.ends = {{n, 0}, {(n + 1) % cards, 0}};
+        cable.one_way = true;
+        topology.cables.push_back(cable);
+    }
+    for (unsigned n = 0; n < cards && !profile.is_ring(); n++)
         cable.ends.push_back({n, 0});
-    topology.cables.push_back(cable);
+    if (!profile.is_ring())
+        topology.cables.push_back(cable);
     return topology;
 }
 

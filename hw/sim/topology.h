@@ -13,6 +13,8 @@
  *     ends           = ["card0", "hub:0"]  # UNIT or UNIT:PORT. One end: the other is open
  *     length_m       = 3.0                 # if absent: that of the profile
  *     bit_error_rate = 1e-9                # if absent: that of the profile
+ *     one_way        = true                # from ends[0] to ends[1] alone: a segment of a ring. A
+ *                                          # card may have one that leaves and one that comes
  *
  * `dibber sim topology` prints such files.
  */
@@ -48,6 +50,9 @@ struct Topology {
         std::string name;
         std::vector<End> ends; /* one or two; direction 0 leaves ends[0] */
         double length_m, bit_error_rate;
+        bool one_way = false; /* direction 0 alone */
+
+        size_t directions() const { return one_way ? 1 : ends.size(); }
     };
 
     unsigned cards = 0;
@@ -63,7 +68,8 @@ struct Topology {
     int find_cable(const std::string& name) const;
 };
 
-/* One card with a cable whose far end is open, or two cards and the cable between them. */
+/* One card with a cable whose far end is open, or two cards and the cable between them. If the
+ * profile's fabric is a ring: two cards and a cable from each to the other, or one to itself. */
 Topology cabled_cards(unsigned cards, const Profile& profile);
 
 /* Read `path`. Throws TopologyError, which names the file, the line and what is wrong. */

@@ -6,6 +6,7 @@
 #include <linux/crc32.h>
 #include <linux/delay.h>
 #include <linux/firmware.h>
+#include <linux/random.h>
 
 #define FILE_NAME   "dibber/mcp.dibfw"
 #define FILE_BYTES  (8 * (DIBBER_SRAM_MAX + 64)) /* no file of images is longer */
@@ -149,6 +150,17 @@ static int start(struct dibber_card *card, u32 expected)
 	return -EIO;
 }
 
+/* Give a node of a ring its nonce, if it has none, as the library does (docs/design/ring.md). */
+static void join_ring(struct dibber_card *card)
+{
+	u32 drawn = get_random_u32() & 0xfff;
+
+	if (card->features & 1u << DIBBER_HOST_FEATURES_RING_SHIFT &&
+	    !(dibber_read(card, DIBBER_HOST_LINK_NONCE) & 0xffff))
+		dibber_write(card, DIBBER_HOST_LINK_NONCE,
+			     (drawn ? drawn : 0xfff) << 4 | (card->node & 0xf));
+}
+
 /* Load the program of the firmware file and start it. Nothing on the card changes before the file
  * was checked.
  */
@@ -170,6 +182,7 @@ int dibber_program_load(struct dibber_card *card)
 	}
 	dibber_write(card, DIBBER_HOST_MCP_CONTROL, 0);
 	dibber_write(card, DIBBER_HOST_NODE_ID, card->node);
+	join_ring(card);
 	rc = copy_image(card, body, header.bytes);
 	if (rc)
 		goto out;

@@ -148,6 +148,37 @@ int fabric_map(int node, unsigned int attempts, struct dib_network *network)
 	return dib_discover(ask, &node, (unsigned int)node, attempts, network);
 }
 
+/* A ring: the node at each address; -1 answers nothing. */
+struct ring {
+	unsigned int address, nodes;
+	const int *at;
+};
+
+static int ask_ring(void *context, uint32_t route, uint32_t back, uint32_t question,
+		    struct dib_heard_from *from)
+{
+	struct ring *ring = context;
+	uint32_t turn = route >> 4 & 15, target = (ring->address + turn) % ring->nodes;
+
+	(void)question;
+	/* One hop there, and one on to where it began. */
+	if (route != (1 | turn << 4) || back != (1 | (ring->nodes - turn) << 4) || !turn ||
+	    turn >= ring->nodes)
+		return DIB_ERR_PROTOCOL;
+	if (ring->at[target] < 0)
+		return DIB_HEARD_NOBODY;
+	from->node = (unsigned int)ring->at[target];
+	return DIB_HEARD_HOST;
+}
+
+int fabric_ring(int node, unsigned int address, unsigned int nodes, const int *at,
+		struct dib_network *network)
+{
+	struct ring ring = { .address = address, .nodes = nodes, .at = at };
+
+	return dib_discover_ring(ask_ring, &ring, (unsigned int)node, 1, nodes, network);
+}
+
 /* With an `ask` that says that everything comes round, and then fails. */
 int fabric_fail(int after, struct dib_network *network)
 {

@@ -73,6 +73,22 @@ def test_a_path_follows_the_turns_and_a_wrong_one_is_refused():
     assert cuts.most_loaded(entered) == 2
 
 
+def test_the_fullest_cable_of_a_ring_is_its_fullest_cut():
+    ring = topology.named("ring:4")
+    assert cuts.around(ring, 3, 1) == [("card3", 0), ("card0", 0)]
+    assert cuts.fullest_cut(ring, traffic.flows_of("one", 4, 1)) == 1
+    # To the card across: two flows pass each cable. All to all: 1 + 2 + 3 cables for each card.
+    assert cuts.fullest_cut(ring, traffic.flows_of("shift", 4, 1)) == 2
+    assert cuts.fullest_cut(ring, traffic.flows_of("all-to-all", 4, 1)) == 6
+
+
+def test_the_pattern_of_a_ring_has_rings_in_place_of_switches():
+    from dibber_cli.bench import commands
+
+    found = commands._points(traffic, "all-to-all", False, fabric="ring")
+    assert [point.x for point in found] == ["pair", "ring:4", "ring:8"]
+
+
 def test_a_report_has_bound_limit_and_shares_of_flows_that_end_at_different_times():
     """Two flows into one card: when the first has ended, the other has half of its bytes there."""
     point = traffic.Traffic("hot-spot", "star:4", 4)

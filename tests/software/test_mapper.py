@@ -394,6 +394,32 @@ def test_a_direct_cable_and_none(mapper):
     assert mapper.dib_network_routes(ctypes.byref(network), 5, routes) == 1 and routes[0] == 0
 
 
+@pytest.mark.parametrize("address", range(5))
+def test_a_ring_is_mapped_by_one_scout_to_each_address_and_routes_lead_round(mapper, address):
+    """Nodes 3, 9, 0 and 4, and one that does not answer. A way that is not one round the ring is an
+    error.
+    """
+    order = [3, 9, 0, -1, 4]
+    if order[address] < 0:
+        return
+    network, own = Network(), order[address]
+    at = (ctypes.c_int * 5)(*order)
+    assert mapper.fabric_ring(own, address, 5, at, ctypes.byref(network)) == 0
+    assert network.hosts == 1 << 3 | 1 << 9 | 1 << 0 | 1 << 4
+    assert (network.switches, network.sw[0].ports) == (1, 5)
+    # 3 to others, and 8 times to the one that does not answer.
+    assert network.scouts == 3 + 8
+    # Ports are counted from the lowest node, at address 2.
+    assert network.uplink.port == (address - 2) % 5
+    routes = (ctypes.c_uint32 * C.ROUTES)()
+    for target, node in enumerate(order):
+        if node in (-1, own):
+            continue
+        assert mapper.dib_network_routes(ctypes.byref(network), node, routes) == 1
+        assert routes[0] == 1 | (target - address) % 5 << 4
+    assert mapper.dib_network_circle(ctypes.byref(network), None, 0, None) == 0
+
+
 def test_a_number_that_two_hosts_have_is_in_conflict_and_not_routed(mapper):
     fabric = Fabric(mapper, [8], {0: 0, 3: 4}, [])
     mapper.fabric_switch(0, 0, 8)

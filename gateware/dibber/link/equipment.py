@@ -124,10 +124,11 @@ def attach_port(link, identity):
 
     Parameters
     ----------
-    link     : LinkPort or a sibling
+    link     : LinkPort or a sibling. A node of a ring has `address`, `size` and `scrubber`
     identity : HostRegisters
     """
     command, shown = identity.link_command, identity.link
+    place = ["address", "size", "scrubber"] if hasattr(link, "scrubber") else []
     return [
         link.test.eq(identity.link_test),
         link.retrain.eq(command.retrain),
@@ -135,7 +136,7 @@ def attach_port(link, identity):
         link.nonce.eq(identity.link_nonce),
         *[getattr(shown, name).eq(getattr(link, name))
             for name in [
-                "state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+                "state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip", *place]],
         shown.slack_high.eq(Cat(*link.slack_high)),
     ]
 
@@ -145,7 +146,7 @@ def attach_equipment(link, equipment, serial, identity):
 
     Parameters
     ----------
-    link     : LinkPort
+    link     : LinkPort, or a sibling with `serial_tx` and `serial_rx`
     serial   : serial PHY, as for DibberCore; with `absent` if there is none (phy/absent.py)
     identity : HostRegisters
 

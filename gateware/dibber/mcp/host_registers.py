@@ -60,6 +60,7 @@ class HostRegisters(LiteXModule):
     window     : the card has the remote window, shown to the host
     frames     : dict of the names of enum ethernet_counter -> Signal(), if the link is Ethernet; else
                  None, and these registers are 0
+    ring       : the link is a ring, shown to the host
     hold_off   : interrupts can be held, shown to the host
 
     Attributes
@@ -78,7 +79,7 @@ class HostRegisters(LiteXModule):
     max_payload, max_request : Signal(16), in   bytes
     link         : Record, in        values of LINK_*: `state`, `reason`, `signal`, `stopped`,
                    `prbs` (found), `absent`, `peer`, `peer_known`, `round_trip`, `prbs_words`,
-                   `prbs_errors`, `slack_high`
+                   `prbs_errors`, `slack_high`; with `ring` also `address`, `size`, `scrubber`
     link_control : Record, out       the fields of LINK_CONTROL
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
@@ -89,7 +90,7 @@ class HostRegisters(LiteXModule):
                    hold-off
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
-                 window=False, frames=None, hold_off=False):
+                 window=False, frames=None, ring=False, hold_off=False):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -103,7 +104,8 @@ class HostRegisters(LiteXModule):
         self.max_request  = Signal(16)
         self.link         = Record([
             ("state", 4), ("reason", 4), ("signal", 1), ("stopped", 4), ("prbs", 1), ("absent", 1),
-            ("peer", 16), ("peer_known", 1), ("round_trip", 32), ("prbs_words", 32), ("prbs_errors", 32), ("slack_high", 32)])
+            ("peer", 16), ("peer_known", 1), ("round_trip", 32), ("prbs_words", 32), ("prbs_errors", 32), ("slack_high", 32),
+            ("address", 4), ("size", 5), ("scrubber", 1)])
         self.link_control = Record([(f.name, f.bits) for f in HOST["LINK_CONTROL"].fields])
         self.link_test    = Signal()
         self.link_command = Record([(f.name, f.bits) for f in HOST["LINK_COMMAND"].fields])
@@ -132,7 +134,7 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, hold_off=hold_off)
+        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, ring=ring, hold_off=hold_off)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
@@ -180,7 +182,8 @@ class HostRegisters(LiteXModule):
         command = bank.fields(HOST, "LINK_COMMAND")
         self.comb += [
             *[field.eq(getattr(self.link, name)) for name, field in shown.items()],
-            status["LINK_PEER"][0].eq(Cat(self.link.peer, self.link.peer_known)),
+            status["LINK_PEER"][0].eq(Cat(self.link.peer, self.link.peer_known,
+                *([self.link.address, self.link.size, self.link.scrubber] if ring else []))),
             status["LINK_ROUND_TRIP"][0].eq(self.link.round_trip),
             status["LINK_PRBS_WORDS"][0].eq(self.link.prbs_words),
             status["LINK_PRBS_ERRORS"][0].eq(self.link.prbs_errors),

@@ -13,6 +13,7 @@ from dibber_cli import find, output, paths, profile, simulator, topology
 from dibber_cli.errors import UsageError
 from dibber_cli.fw import images, summary
 from dibber_cli.link import status as link_status
+from dibber_cli.link.side import ETHERNET
 from dibber_cli.link.tester import programmed
 
 FLASH = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")  # of FEATURES
@@ -23,6 +24,13 @@ def print_json(value):
 
 
 # Cards --------------------------------------------------------------------------------------------
+
+
+def fabric_sentence(values, link):
+    """What the card's link is a part of."""
+    if link["ring"]:
+        return "ring: " + link_status.place_sentence(link["ring"])
+    return "Ethernet" if values["features"] & ETHERNET else "a cable, or switches"
 
 
 def memory_sentence(values, program):
@@ -80,9 +88,10 @@ def info(arguments):
                 f"{MCP_STATE.name_of(values['mcp_state'])}, identity {values['mcp_identity']:08x}",
             ),
             ("program memory", memory_sentence(values, program)),
+            ("fabric", fabric_sentence(values, link)),
             ("link", link_status.sentence(link)),
             (
-                "other end",
+                "another node" if link["ring"] else "other end",
                 "not heard"
                 if link["peer"] is None
                 else f"{link['peer']:04x}, this one is {link['nonce']:04x}",

@@ -41,19 +41,45 @@ def _branches(
 
 def lines(found: Mapping[str, Any]) -> list[str]:
     """The network as a tree from switch 0; a cable that closes a circle is drawn at both of its
-    ends. [] without a switch.
+    ends. [] without a switch. A ring is a line with its first node at both ends.
 
     found : a map as `dibber map --json` prints it
     """
+    if found.get("ring"):
+        return [" ─▶ ".join(_order(found["ring"]))]
     if not found["switches"]:
         return []
     return ["switch 0", *_branches(found, 0, None, {0})]
 
 
+def _order(ring: Mapping[str, Any]) -> list[str]:
+    """The nodes of a ring in the direction of its words, the first one at both ends."""
+    names = [
+        f"address {address}, no answer" if node is None else f"node {node}"
+        for address, node in enumerate(ring["order"])
+    ]
+    return [*names, names[0]]
+
+
+def _ring(found: Mapping[str, Any]) -> str:
+    """A ring as a graph in Graphviz's language: its cables are arrows."""
+    order = found["ring"]["order"]
+    bold = lambda node: ", style=bold" if node == found["own"] else ""
+    text = ["digraph dibber {", "  node [fontname=sans]; edge [fontname=sans, fontsize=9];"]
+    text += [
+        f'  a{address} [label="{name}"{bold(node)}];'
+        for address, (name, node) in enumerate(zip(_order(found["ring"]), order))
+    ]
+    text += [f"  a{n} -> a{(n + 1) % len(order)};" for n in range(len(order))]
+    return "\n".join([*text, "}", ""])
+
+
 def dot(found: Mapping[str, Any]) -> str:
     """The network as a graph in Graphviz's language: boxes are switches, ellipses are nodes, and
-    the numbers at the ends of a cable are ports of the map.
+    the numbers at the ends of a cable are ports of the map. A ring's cables are arrows.
     """
+    if found.get("ring"):
+        return _ring(found)
     text = ["graph dibber {", "  node [fontname=sans]; edge [fontname=sans, fontsize=9];"]
     text += [
         f'  n{node} [label="node {node}"{", style=bold" if node == found["own"] else ""}];'

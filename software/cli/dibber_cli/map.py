@@ -79,7 +79,34 @@ def survey(card, attempts, enter):
             for place in range(C.ROUTES if node != network.own else 0):
                 card.set_route(node, place, ways[place] if place < len(ways) else None)
     found["routes"] = [route for node in range(C.NODES) for route in [known(card, node)] if route]
+    found["ring"] = ring_of(card, found)
     return found
+
+
+def ring_of(card, found):
+    """The ring that a card is on: `nodes` and `order`, the node at each address or None if none
+    answered there. None for a card that is on no ring, or while the ring is not whole.
+    """
+    place = status.ring_of(card.info()["features"], card.read_register("LINK_PEER"))
+    if not place or not place["nodes"]:
+        return None
+    order = [None] * place["nodes"]
+    order[place["address"]] = found["own"]
+    if found["uplink"]["kind"] == "host":  # a ring of two needs no route
+        order[1 - place["address"]] = found["uplink"]["number"]
+    for sw in found["switches"]:
+        # The ring is a switch in the map. Its ports count onward from the lowest node.
+        own = next(n for n, p in enumerate(sw["peers"]) if p == _host(found["own"]))
+        for port, peer in enumerate(sw["peers"]):
+            address = (place["address"] + port - own) % len(sw["peers"])
+            if peer["kind"] == "host" and len(sw["peers"]) == len(order):
+                order[address] = peer["number"]
+    return {"nodes": place["nodes"], "order": order}
+
+
+def _host(number):
+    """An end of a plain map that is a node."""
+    return {"kind": "host", "number": number}
 
 
 def look(card):
@@ -92,7 +119,7 @@ def look(card):
         "own": card.read_register("NODE_ID"),
         "control_program": state,
         "routes": routes if state != "RESET" else [],
-        "link": status.sentence(status.read_state(card)),
+        "link": status.sentence(status.read(card)),
     }
 
 
@@ -122,6 +149,8 @@ def sentence(found):
         "host": "a direct cable",
         "switch": f"{len(found['switches'])} switch{'es' * (len(found['switches']) != 1)}",
     }[found["uplink"]["kind"]]
+    if found.get("ring"):
+        at = f"a ring of {found['ring']['nodes']} nodes"
     text = (
         f"node {found['own']} reaches "
         f"{', '.join(f'node {n}' for n in others) or 'no other node'} by {at}, {found['scouts']} "
@@ -144,7 +173,9 @@ def show(uri, found):
         )
     else:
         print(f"{uri}: {sentence(found)}")
-    if found.get("switches"):
+    if found.get("ring"):
+        print("\n".join(["", *drawing.lines(found), ""]))
+    elif found.get("switches"):
         name = {
             "none": lambda p: "–",
             "host": lambda p: f"node {p['number']}",

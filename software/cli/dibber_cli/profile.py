@@ -29,6 +29,7 @@ class Profile:
     link_rate           : on the wire, 10 bits per symbol, or of frames; bits per second
     mtu                 : bytes of payload of a frame, if the link is Ethernet; 0: it is serial
     peers               : other cards that a link over Ethernet may have
+    fabric              : of FABRICS: what a serial link is a part of
     cable_ns            : delay through both transceivers and the cable
     copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : constants of a CPU's copy
     (bench/cpu.py)
@@ -56,6 +57,7 @@ class Profile:
     link_rate: float
     mtu: int
     peers: int
+    fabric: str
     cable_ns: float
     copy_element_ns: float
     copy_line_ns: float
@@ -167,6 +169,7 @@ KINDS = {
 }
 NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of results
 SPLITS = ("boundary", "maximum", "random")
+FABRICS = ("direct", "ring")  # a cable or switches; a ring
 
 
 def _check(raw: dict[str, Any]) -> None:
@@ -191,7 +194,10 @@ def _check(raw: dict[str, Any]) -> None:
             raise ValueError(f"unknown key '{table}'")
         for key, value in content.items():
             path = f"{table}.{key}"
-            if path in OPTIONAL:
+            if path == "link.fabric":
+                if value not in FABRICS:
+                    raise ValueError(f"'{path}' must be {' or '.join(FABRICS)}")
+            elif path in OPTIONAL:
                 _check_number(path, value, *OPTIONAL[path], KINDS.get(path))
             elif path not in known:
                 raise ValueError(f"unknown key '{path}'")
@@ -274,6 +280,7 @@ def load(name: str) -> Profile:
             link_rate=link["rate_gbps"] * 1e9,
             mtu=link.get("mtu", 0),
             peers=link.get("peers", 1),
+            fabric=link.get("fabric", "direct"),
             cable_ns=link["transmit_ns"]
             + link["length_m"] * link["delay_ns_per_m"]
             + link["receive_ns"],

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import ctypes
+import dataclasses
 import os
 import re
 import select
@@ -30,8 +31,9 @@ def command(profile, directory, *, participants, seed=1, options=()):
     """The command line of a simulator; raises SimulatorError if it is not built."""
     binary = paths.simulator(profile)
     if not binary.exists():
+        fabric = f" FABRIC={profile.fabric}" * (profile.fabric != "direct")
         raise SimulatorError(
-            f"{binary} is not built", f"run 'make simulator PROFILE={profile.name}'"
+            f"{binary} is not built", f"run 'make simulator PROFILE={profile.name}{fabric}'"
         )
     return [
         str(binary),
@@ -43,8 +45,15 @@ def command(profile, directory, *, participants, seed=1, options=()):
         str(participants),
         "--seed",
         str(seed),
+        *(["--set", f'link.fabric="{profile.fabric}"'] if profile.fabric != "direct" else []),
         *options,
     ]
+
+
+def machine(profile, text):
+    """The profile, with the fabric of the topology with this text; None: a pair."""
+    fabric = text and topology.fabric_of(text)
+    return dataclasses.replace(profile, fabric=fabric) if fabric else profile
 
 
 def _end_with_parent():
@@ -150,7 +159,7 @@ class Network:
         try:
             self.process = launch(
                 command(
-                    profile,
+                    machine(profile, text),
                     self.directory,
                     participants=cards if participants is None else participants,
                     seed=seed,
@@ -238,7 +247,13 @@ def start(profile, network=None, *, participants, seed, options=()):
             folder.write(TOPOLOGY, text.encode())
             options = [*options, "--topology", str(folder.path / TOPOLOGY)]
         process = launch(
-            command(profile, folder.path, participants=participants, seed=seed, options=options),
+            command(
+                machine(profile, text),
+                folder.path,
+                participants=participants,
+                seed=seed,
+                options=options,
+            ),
             log,
             folder.path / "log",
             outlives_us=True,

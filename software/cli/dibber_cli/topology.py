@@ -15,6 +15,7 @@ from dibber_cli.errors import CommandError, UsageError
 SWITCH_PORTS = (4, 8, 16)  # sizes that hw/sim/build.py builds
 MOST_SWITCHES = 64  # hw/sim/topology.cc
 LEAF_CARDS, LEAF_UPLINKS = 4, 2  # of a leaf switch of a tree
+MOST_RING = 16  # nodes of a ring: docs/design/ring.md
 
 
 @dataclasses.dataclass
@@ -26,11 +27,13 @@ class Topology:
     cards    : number of cards
     switches : ports of each switch
     cables   : two ends each, "cardN" or "switchN:PORT"
+    one_way  : the cables are segments of a ring: each goes from its first end to its second
     """
 
     cards: int
     switches: list = dataclasses.field(default_factory=list)
     cables: list = dataclasses.field(default_factory=list)
+    one_way: bool = False
 
     def toml(self, title):
         """The text of the file."""
@@ -39,6 +42,7 @@ class Topology:
             lines += ["", "[[switch]]", f'name  = "switch{number}"', f"ports = {ports}"]
         for number, (one, other) in enumerate(self.cables):
             lines += ["", "[[cable]]", f'name = "cable{number}"', f'ends = ["{one}", "{other}"]']
+            lines += ["one_way = true"] * self.one_way
         return "\n".join(lines) + "\n"
 
 
@@ -91,6 +95,12 @@ def ring(switches):
     return Topology(switches, [fitting(3)] * switches, cables)
 
 
+def card_ring(cards):
+    """Cards on a ring, without a switch: a cable leads from each to the next."""
+    cables = [(f"card{n}", f"card{(n + 1) % cards}") for n in range(cards)]
+    return Topology(cards, [], cables, one_way=True)
+
+
 def torus(width, height):
     """Switches in a grid whose rows and columns are rings, each with a card at port 0. Port 1 leads
     to port 2 of the next in the row, port 3 to port 4 of the next in the column.
@@ -111,6 +121,7 @@ SHAPES = {
     "star": ("N", star, (2, min(C.NODES, SWITCH_PORTS[-1]))),
     "line": ("N", line, (0, MOST_SWITCHES)),
     "tree": ("N", tree, (2, min(C.NODES, SWITCH_PORTS[-1] // LEAF_UPLINKS * LEAF_CARDS))),
+    "ring": ("N", card_ring, (2, MOST_RING)),
     "ring-of-switches": ("N", ring, (2, C.NODES)),
     "torus": ("WxH", torus, (2, C.NODES // 2)),
 }
@@ -142,6 +153,20 @@ def named(word):
             f"topology {word!r} has {topology.cards} cards; there are at most {C.NODES} nodes"
         )
     return topology
+
+
+def fabric_of(text):
+    """What the links of the cards of a file are a part of: "ring" if a cable goes one way, else
+    None: whatever the profile says. A file that is no TOML is the simulator's to refuse.
+    """
+    try:
+        cables = tomllib.loads(text).get("cable", [])
+    except (ValueError, RecursionError):
+        return None
+    found = isinstance(cables, list) and any(
+        isinstance(cable, dict) and cable.get("one_way") is True for cable in cables
+    )
+    return "ring" if found else None
 
 
 def text_of(word):

@@ -258,6 +258,24 @@ static int compare_with_running(struct dib_card *card, const struct image *image
 	return rc;
 }
 
+/* Give a node of a ring its nonce, if it has none: a ring without a nonce elects no scrubber, and
+ * two equal ones are not told apart (docs/design/ring.md). The node number keeps the nonces of a
+ * network apart. The number that the card drew for its keys keeps those of two cards apart that
+ * were given one number. */
+static int join_ring(struct dib_card *card)
+{
+	uint32_t nonce, drawn = (card->next_key ^ card->next_key >> 12) & 0xfff;
+	int rc;
+
+	if (!(card->fixed.features & 1u << DIBBER_HOST_FEATURES_RING_SHIFT))
+		return 0;
+	rc = dib_read_register(card, DIBBER_HOST_LINK_NONCE, &nonce);
+	if (rc || nonce & 0xffff)
+		return rc;
+	return dib_write_register(card, DIBBER_HOST_LINK_NONCE,
+				  (drawn ? drawn : 0xfff) << 4 | (card->fixed.node & 0xf));
+}
+
 static int load(struct dib_card *card, const struct image *image)
 {
 	/* A simulated card may have the image since its reset. It is used once: a program writes
@@ -273,7 +291,7 @@ static int load(struct dib_card *card, const struct image *image)
 	if ((rc = dib_write_register(card, DIBBER_HOST_MCP_CONTROL, 0)) ||
 	    (!there && (rc = write_sram(card, 0, image->body, image->header.bytes))) ||
 	    (rc = dib_program(card, DIB_CARD, &card->halts, &ready)) ||
-	    (!there && (rc = compare_image(card, image))) ||
+	    (!there && (rc = compare_image(card, image))) || (rc = join_ring(card)) ||
 	    (rc = card->transport->observes ? forget_administrator(card) : dib_admin_open(card)) ||
 	    (rc = start(card, image->header.identity)))
 		return rc;

@@ -9,6 +9,9 @@
  * the end of the way. If it goes out by one way and comes home by the reverse of another way,
  * both ways lead to the same switch, because the wire into each port comes from one place. Such a
  * scout passes the switches twice. So it comes half as far as one that a switch answers.
+ *
+ * A ring of three or more nodes is mapped as a switch with a port for each node
+ * (docs/design/ring.md). A ring of two works without a route, as a cable does.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -424,6 +427,37 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 			if (rc < 0)
 				return rc;
 		}
+	}
+	number(network);
+	return 0;
+}
+
+int dib_discover_ring(dib_ask asks, void *context, unsigned int own, unsigned int attempts,
+		      unsigned int nodes, struct dib_network *network)
+{
+	struct mapping mapping = {
+		.ask = asks, .context = context, .attempts = attempts, .network = network
+	};
+	static const struct way nowhere;
+	struct dib_switch *ring = &network->sw[0];
+
+	memset(network, 0, sizeof(*network));
+	network->own = (uint16_t)own;
+	network->hosts = 1u << own;
+	network->switches = 1;
+	network->uplink.kind = DIB_PEER_SWITCH;
+	ring->ports = (uint8_t)nodes;
+	ring->peer[0] = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
+	for (uint32_t turn = 1; turn < nodes; turn++) {
+		struct way there = onwards(&nowhere, turn), back = onwards(&nowhere, nodes - turn);
+		struct dib_heard_from from = { 0 };
+		int rc;
+
+		rc = ask_often(&mapping, &there, &back, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
+		if (rc < 0)
+			return rc;
+		if (rc == DIB_HEARD_HOST)
+			add_host(network, from.node, &ring->peer[turn]);
 	}
 	number(network);
 	return 0;

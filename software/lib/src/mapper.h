@@ -35,4 +35,9 @@ typedef int (*dib_ask)(void *context, uint32_t route, uint32_t back, uint32_t qu
 int dib_discover(dib_ask ask, void *context, unsigned int own, unsigned int attempts,
 		 struct dib_network *network);
 
+/* The same for a card on a ring of so many nodes, 3 to DIB_NETWORK_PORTS. It is mapped as a switch
+ * with so many ports: a turn is a number of nodes onward. */
+int dib_discover_ring(dib_ask ask, void *context, unsigned int own, unsigned int attempts,
+		      unsigned int nodes, struct dib_network *network);
+
 #endif

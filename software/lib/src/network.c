@@ -136,9 +136,26 @@ static int ask(void *card, uint32_t route, uint32_t back, uint32_t question,
 	return scout(card, route, back, TIMEOUT, question, from);
 }
 
+/* Nodes of the ring that a card is on; 0: it is on none, or the ring is not whole. */
+static int ring_of(struct dib_card *card, uint32_t *nodes)
+{
+	uint32_t peer;
+	int rc = dib_read_register(card, DIBBER_HOST_LINK_PEER, &peer);
+
+	if (rc)
+		return rc;
+	*nodes = peer >> DIBBER_HOST_LINK_PEER_NODES_SHIFT & DIBBER_HOST_LINK_PEER_NODES_MASK;
+	if (!(card->fixed.features & 1u << DIBBER_HOST_FEATURES_RING_SHIFT))
+		*nodes = 0;
+	if (*nodes > DIB_NETWORK_PORTS)
+		return dib_fail(DIB_ERR_PROTOCOL, "the card says that its ring has %u nodes",
+				*nodes);
+	return 0;
+}
+
 int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_network *network)
 {
-	uint32_t own;
+	uint32_t own, nodes;
 	int rc;
 
 	rc = dib_check_card(card);
@@ -156,7 +173,14 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
 		rc = dib_fail(DIB_ERR_PROTOCOL, "the card says that it is node %u of %u", own,
 			      card->fixed.nodes);
 	if (!rc)
+		rc = ring_of(card, &nodes);
+	if (!rc && nodes <= 2)
 		rc = dib_discover(ask, card, own, attempts, network);
+	/* The ring may have become whole meanwhile. */
+	if (!rc && nodes == 0)
+		rc = ring_of(card, &nodes);
+	if (!rc && nodes > 2)
+		rc = dib_discover_ring(ask, card, own, attempts, nodes, network);
 	dib_card_leave(card);
 	return rc;
 }

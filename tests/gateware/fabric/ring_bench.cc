@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 								((random.next() >> 11) * 0x1p-53);
 					}
 				}
-				uint32_t turn = (offer.target - n) & 15;
+				uint32_t turn = (offer.target + nodes - n) % nodes;
 				uint32_t prefix = turn | crc8(turn, 3) << 24;
 				with_sink(*node.top, c,
 					  [&](auto &valid, auto &, auto &data, auto &first,

@@ -22,6 +22,7 @@ THREAD = 1
 SEND, TARGET = 0x80040, 0x80050  # of ScratchCard
 PROFILES = pathlib.Path(__file__).resolve().parents[3] / "hw" / "sim" / "profiles"
 SHAPES = ("pair", "pairs:3", "star:5", "line:3", "tree:7", "ring-of-switches:4", "torus:2x3")
+RINGS = ("ring:2", "ring:4")  # need cards of their own
 
 
 @pytest.fixture
@@ -347,6 +348,11 @@ HUB = 'cards = 3\n[[switch]]\nname = "hub"\nports = 4\n[[cable]]\n'
         (SWITCH + "ports = 4\nport = 4\n", "line 4: unknown key 'port' of a switch"),
         ("cards = 1\n" + "[[switch]]\nports = 4\n" * 65, "line 130: more than 64 switches"),
         (CABLE, "line 2: cable 'cable0': key 'ends' is missing"),
+        (
+            CABLE + 'ends = ["card0", "card1"]\none_way = true\n',
+            "line 4: cable 'cable0': one way is",
+        ),
+        (CABLE + 'ends = ["card0", "card1"]\none_way = 1\n', "must be true or false"),
         (CABLE + "ends = []\n", "line 3: cable 'cable0': 'ends' must be one or two of"),
         (CABLE + 'ends = ["card0", "card1", "card1"]\n', "'ends' must be one or two of"),
         (CABLE + "ends = [0, 1]\n", 'an end must be "UNIT" or "UNIT:PORT"'),
@@ -430,10 +436,51 @@ def test_a_file_that_is_not_there_is_named(refused, tmp_path):
     assert ": not a plain file" in refused(PAIR, "--topology", tmp_path)
 
 
+RING = ("--set", 'link.fabric="ring"')
+ONE_WAY = 'cards = 2\n[[cable]]\none_way = true\nends = ["card0", "card1"]\n'
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    "text, arguments, message",
+    [
+        (ONE_WAY.replace(', "card1"', ""), (), "a cable that goes one way has two ends"),
+        (
+            ONE_WAY + '[[cable]]\none_way = true\nends = ["card0", "card0"]\n',
+            (),
+            "line 7: cable 'cable1': port 0 of card0 has cable 'cable0' already",
+        ),
+        (
+            ONE_WAY + '[[cable]]\nends = ["card1"]\n',
+            (),
+            "port 0 of card1 has cable 'cable0' already",
+        ),
+        (ONE_WAY + "[[switch]]\nports = 4\n", (), "a switch has no port for a ring"),
+        (ONE_WAY, ("--fault", "loopback"), "cable 'cable0' goes one way: it has direction 0 alone"),
+        (ONE_WAY, ("--fault", "noise:0:1:1"), "cable 'cable0' goes one way"),
+    ],
+)
+def test_a_ring_that_makes_no_sense_is_refused(refused, text, arguments, message):
+    assert message in refused(text, *RING, *arguments)
+
+
+def test_each_cable_of_a_ring_goes_one_way_and_has_its_own_length_and_faults(network):
+    text = ONE_WAY + '[[cable]]\none_way = true\nlength_m = 23\nends = ["card1", "card0"]\n'
+    cards = Cards(network(text, *RING, "--at", "100 pull cable1"), 2)
+    cards.let_pass(4000)
+    assert cards.flight(0, 1, 5)[1] == ENDS_NS + CABLE_NS
+    # 20 m more, at 5 ns a metre, in whole cycles.
+    came, taken = cards.flight(1, 0, 6)
+    assert came == 6 and 96 <= taken - (ENDS_NS + CABLE_NS) <= 104
+    cards.let_pass(200_000)
+    assert cards.flight(0, 1, 7)[0] == 7
+    assert cards.flight(1, 0, 8)[0] == 6
+
+
 def test_the_command_prints_each_shape_as_toml_and_json(capsys):
     from dibber_cli.main import main
 
-    for shape in SHAPES:
+    for shape in (*SHAPES, *RINGS):
         assert main(["sim", "topology", shape]) == 0
         assert capsys.readouterr().out == topology.text_of(shape)[0]
         assert main(["sim", "topology", shape, "--json"]) == 0
@@ -447,6 +494,7 @@ def test_the_command_prints_each_shape_as_toml_and_json(capsys):
         ("star", "is not star:N with whole numbers"),
         ("star:x", "is not star:N with whole numbers"),
         ("star:17", "17 is outside 2 … 16"),
+        ("ring:1", "1 is outside 2 … 16"),
         ("star:99999", "is not star:N"),
         ("torus:4", "is not torus:WxH"),
         ("torus:8x8", "has 64 cards; there are at most 16 nodes"),

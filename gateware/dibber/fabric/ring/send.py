@@ -26,6 +26,26 @@ GROWTH = 8
 # A retry without a grant happens after one to two of these periods.
 RETRY_CYCLES = 32768
 
+def nodes_onward(turn, size):
+    """Statements, and the signal that they set: how many nodes onward a route's turn leads.
+
+    A turn below the ring's size is this number, whatever the addresses are: so a route stays right
+    when another node becomes the scrubber. A turn of 16 - k leads k nodes back, if it is not below
+    the size. Another turn leads to no node: its result is 15, which is not below the size either.
+    """
+    nodes = Signal(TURN_BITS)
+    sums  = Signal(TURN_BITS + 2)
+    return [
+        sums.eq(turn + size),
+        If(turn < size,
+            nodes.eq(turn)
+        ).Elif(sums > (1 << TURN_BITS),
+            nodes.eq(sums)
+        ).Else(
+            nodes.eq((1 << TURN_BITS) - 1)
+        ),
+    ], nodes
+
 class SendSlot:
     """What is known of one packet.
 
@@ -35,7 +55,7 @@ class SendSlot:
     waiting : it was refused, and its grant is awaited
     doomed  : with `sent`: an earlier packet was refused, so its echo will be ORDER
     aged    : with `waiting`: it waits for a whole retry period
-    turn    : its target is so many nodes further
+    turn    : its target is so many nodes onward, modulo the size of the ring
     """
     def __init__(self, n, pointer_bits):
         self.used    = Signal(name=f"used{n}")
@@ -140,7 +160,6 @@ class RingSend(LiteXModule):
         routed   = Signal()   # the sink's word is a prefix word
         wrong    = Signal()   # the packet has no way on this ring
         turn     = Signal(TURN_BITS)
-        direct_turn = Signal(TURN_BITS)  # of a packet without a route: 0 to 1, and 1 to 0
         free     = Signal()   # a slot
         room     = Signal()
         reset_in = Signal()   # a packet begins inside a packet: its sender was reset
@@ -150,13 +169,14 @@ class RingSend(LiteXModule):
         cut      = Signal()   # such a packet's old part ends as bad
         ends     = Signal()   # a packet is whole: its slot is filled
         absent   = Signal()   # the chosen packet's target is not on the ring
+        to_nodes, nodes = nodes_onward(sink.data[:TURN_BITS], self.size)
         self.comb += [
             free.eq(~reduce(or_, [slots[n].used & (newest == n) for n in range(SLOTS)])),
             level.eq(write - tail),
             room.eq(level != depth),
             reset_in.eq(begun & sink.first),
             routed.eq(sink.first & (sink.prefix != 0)),
-            direct_turn.eq(Mux(self.address[0], (1 << TURN_BITS) - 1, 1)),
+            *to_nodes,
             wrong.eq(sink.first & Mux(sink.prefix == 0,
                 self.size != 2,
                 (sink.prefix != 1) | (sink.data[8:8 + HOP_BITS] != 0) | sink.last)),
@@ -176,7 +196,7 @@ class RingSend(LiteXModule):
             If(takes,
                 skipping.eq(~sink.last & (skipping & ~sink.first | wrong | too_long)),
                 begun.eq(~sink.last & ~wrong & ~too_long & (sink.first | begun)),
-                If(sink.first, turn.eq(Mux(routed, sink.data[:TURN_BITS], direct_turn))),
+                If(sink.first, turn.eq(Mux(routed, nodes, 1))),
             ),
             If(stores,
                 write.eq(write + 1),
@@ -231,7 +251,8 @@ class RingSend(LiteXModule):
             tail.eq(tail + released),
         )
         grant_turn = Signal(TURN_BITS)
-        self.comb += grant_turn.eq(event.source - self.address)
+        self.comb += grant_turn.eq(Mux(event.source >= self.address,
+            event.source - self.address, event.source + self.size - self.address))
         hit_turn = Signal(TURN_BITS)  # of the slot whose echo came
         hit_age  = Signal(SLOT_BITS)
         self.comb += [
@@ -250,7 +271,7 @@ class RingSend(LiteXModule):
                     slot.doomed.eq(0),
                     slot.start.eq(start),
                     slot.words.eq(count + stores),
-                    slot.turn.eq(Mux(sink.first & takes, direct_turn, turn)),
+                    slot.turn.eq(Mux(sink.first & takes, 1, turn)),
                     slot.bad.eq(reset_in | sink.bad | too_long),
                 ),
                 If(releases & (oldest == n), slot.used.eq(0)),
@@ -322,19 +343,23 @@ class RingSend(LiteXModule):
         pick_start = Signal(bits)
         pick_words = Signal(bits + 1)
         picked_turn = Signal(TURN_BITS)
-        self.comb += picked_turn.eq(of([slot.turn for slot in slots]))
+        place   = Signal(ADDRESS_BITS + 1)  # of the target, without the way round
+        on_ring = Signal()
+        self.comb += [
+            picked_turn.eq(of([slot.turn for slot in slots])),
+            place.eq(self.address + picked_turn),
+        ]
         self.sync += [
             chosen.eq((may != 0) & (flying < limit) & ~changes),
             self.slot.eq(of([Constant(n, SLOT_BITS) for n in range(SLOTS)])),
             self.head.eq((choice & is_head) != 0),
-            self.target.eq(self.address + picked_turn),
+            self.target.eq(Mux(place >= self.size, place - self.size, place)),
+            on_ring.eq(picked_turn < self.size),
             self.bad.eq(of([slot.bad for slot in slots])),
             pick_start.eq(of([slot.start[:bits] for slot in slots])),
             pick_words.eq(of([slot.words for slot in slots])),
         ]
-        on_ring = Signal()
         self.comb += [
-            on_ring.eq(self.target < self.size),
             self.offer.eq(chosen & ~event.valid & ~self.retry & self.up & on_ring),
             absent.eq(chosen & ~event.valid & ~self.retry & self.up & ~on_ring),
         ]

@@ -29,7 +29,7 @@ from dibber_cli.errors import CommandError, UsageError
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick, duration=0, both=False, depth=0, full=False):
+def _points(test, series, quick, duration=0, both=False, depth=0, full=False, fabric="direct"):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
 
@@ -37,8 +37,9 @@ def _points(test, series, quick, duration=0, both=False, depth=0, full=False):
     both     : both cards send
     depth    : commands under way; 0: as the benchmark has it
     full     : all points, of a benchmark that has fewer by itself
+    fabric   : of the profile; a benchmark may have other points for it
     """
-    chosen = _chosen_points(test, series, quick, full)
+    chosen = _chosen_points(test, series, quick, full, fabric)
     return [_altered(test, point, duration, both, depth) for point in chosen]
 
 
@@ -73,10 +74,11 @@ def _altering(arguments):
     )
 
 
-def _chosen_points(test, series, quick, full=False):
+def _chosen_points(test, series, quick, full=False, fabric="direct"):
     if quick and full:
         raise UsageError("--quick and --full exclude each other")
     few = test.QUICK if quick else test.FULL if full else {}
+    few = {**few, **getattr(test, "OF_FABRIC", {}).get(fabric, {})}
     if not series:
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
@@ -101,7 +103,9 @@ def _check(names, arguments):
     how = _altering(arguments)
     full = getattr(arguments, "full", False)
     points = {
-        name: _points(results.module(name), series, arguments.quick, *how, full=full)
+        name: _points(
+            results.module(name), series, arguments.quick, *how, full=full, fabric=chosen.fabric
+        )
         for name in names
     }
     out = Path(arguments.out)

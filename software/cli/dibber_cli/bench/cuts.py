@@ -48,6 +48,16 @@ def path(topology: Topology, source: int, turns: Sequence[int]) -> tuple[list[En
     return entered, int(unit.removeprefix("card"))
 
 
+def around(topology: Topology, source: int, target: int) -> list[End]:
+    """The ends at which a packet between two cards of a ring enters a cable. Its target takes it
+    off the ring.
+    """
+    return [
+        (f"card{(source + n) % topology.cards}", 0)
+        for n in range((target - source) % topology.cards)
+    ]
+
+
 def most_loaded(paths: Iterable[Sequence[End]]) -> int:
     """The number of paths through the fullest direction of a cable."""
     return max(Counter(end for entered in paths for end in entered).values())
@@ -59,9 +69,12 @@ def fullest_cut(topology: Topology, flows: Sequence[tuple[int, int]]) -> float:
     flows : (source card, target card)
 
     No routes can give all flows more than a cable's rate divided by this number. The cuts are: each
-    card alone, and each set of switches with the cards at them. Raises ValueError if the network
-    has more than MOST_SWITCHES switches.
+    card alone, and each set of switches with the cards at them. On a ring one cable leads out of
+    each row of cards, so the fullest cable is the fullest cut. Raises ValueError if the network has
+    more than MOST_SWITCHES switches.
     """
+    if topology.one_way:
+        return float(most_loaded(around(topology, *flow) for flow in flows))
     alone = max(
         max(Counter(source for source, _ in flows).values()),
         max(Counter(target for _, target in flows).values()),

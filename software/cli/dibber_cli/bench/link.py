@@ -18,7 +18,7 @@ from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
 from dibber_cli.link import measure as cable
-from dibber_cli.link.side import ETHERNET, Ends
+from dibber_cli.link.side import ETHERNET, RING, Ends
 from dibber_cli.link.tasks import IDLE, Task, nothing
 from dibber_cli.simulator import Pair
 
@@ -180,8 +180,14 @@ def serve(exchange, uri, _seed):
     distant.serve(exchange, uri, ORDERS)
 
 
-def _refuse_ethernet(is_there):
-    if is_there:
+def _refuse(is_ethernet, is_ring):
+    """Raise CommandError for a link that is no cable between two cards with STOP and GO."""
+    if is_ring:
+        raise CommandError(
+            "bench link: the cards are nodes of a ring, which has no STOP",
+            "'dibber link test' measures rate and loss",
+        )
+    if is_ethernet:
         raise CommandError(
             "bench link: the link is Ethernet, which has no bit sequences and no STOP",
             "'dibber link test' measures rate and loss",
@@ -201,7 +207,7 @@ def measure_cards(profile, cards, progress=None):
         infos = ends.both(Task(card_info))
         cards.opened = [{**info, "simulated": bool(info["simulated_clock"])} for info in infos]
         cards.fitted(profile)  # a wrong profile is told before anything is measured
-        _refuse_ethernet(any(info["features"] & ETHERNET for info in infos))
+        _refuse(*(any(info["features"] & bit for info in infos) for bit in (ETHERNET, RING)))
         info = infos[0]
         found = {**by_length(ends, point), "errors": by_errors(ends, point)}
     result = {"point": point, "clock_hz": info["clock_hz"], **found}
@@ -217,7 +223,7 @@ def measure(profile, seed, points, progress=None, cards=None):
     """
     if cards:
         return measure_cards(profile, cards, progress)
-    _refuse_ethernet(profile.mtu)
+    _refuse(profile.mtu, profile.fabric == "ring")
     results, versions = [], {}
     for point in points:
         if progress:

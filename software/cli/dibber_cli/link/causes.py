@@ -65,6 +65,16 @@ OVER_ETHERNET = {
     "the transceivers, and the switches on the way",
 }
 
+# The same on a ring.
+ON_RING = {
+    "link_lost": "card {card} left the ring {times}: a plug that is loose, or a card of the ring "
+    "was reset",
+    "slack_overflow": "card {card} left the ring {n} times because its bypass FIFO was full: the "
+    "clock of a card is wrong",
+    "packet_misrouted": "card {card} dropped {n} packets that are for no node of the ring: a route "
+    "is wrong",
+}
+
 # Effects of a cause at the same card. They need no sentence of their own.
 DAMAGED = ("header_crc_error", "payload_crc_error", "packet_truncated")
 FOLLOWS = {
@@ -81,13 +91,17 @@ DOUBLE = "packet_duplicate"
 
 
 def sentences(
-    changes: Sequence[Mapping[str, int]], metres: float | None = None, ethernet: bool = False
+    changes: Sequence[Mapping[str, int]],
+    metres: float | None = None,
+    ethernet: bool = False,
+    ring: bool = False,
 ) -> list[str]:
     """Sentences about a transfer between both cards, from their counters; [] if nothing was lost.
 
     changes : for each card a dictionary with the change of each counter
     metres  : measured length of the cable, or None
     ethernet: the link is Ethernet
+    ring    : the cards are nodes of a ring
     """
     found = []
     for card, counted in enumerate(changes):
@@ -97,7 +111,7 @@ def sentences(
         for name, text in CAUSES:
             n = counted.get(name, 0)
             if n and name not in hidden:
-                said = OVER_ETHERNET.get(name, text) if ethernet else text
+                said = (OVER_ETHERNET if ethernet else ON_RING if ring else {}).get(name, text)
                 found.append(
                     said.format(
                         card=card,

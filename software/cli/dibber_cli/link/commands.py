@@ -64,6 +64,11 @@ def link_prbs(arguments):
                 f"card {' and '.join(over)}: the link is Ethernet, which has no bit sequences",
                 "'dibber link test' measures rate and loss",
             )
+        if arguments.loopback == "phy" and any(side.ring for side in ends.sides):
+            raise CommandError(
+                "a node of a ring does not know its own words in a loopback of its transceiver",
+                "use --loopback near, or none: each card checks what the card before sends",
+            )
         found = measure.prbs(ends, sequence, int(arguments.milliseconds * 1e6), arguments.loopback)
         links = ends.both(lambda side: measure.wait_up(side)[0])
     deaf = [str(n) for n, errors in enumerate(found) if errors is None]

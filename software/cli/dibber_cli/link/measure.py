@@ -20,6 +20,7 @@ PING_LOOKS = 50  # 100 µs: 10 km of cable
 SETTLE_NS = 20_000  # after this time both ends have finished a step that they began together
 TRAIN_NS = 1_000_000  # a link that is not up by then does not come up
 BITS_WORD = 40  # of 8b/10b on the line
+RING_CYCLES = 6  # of the way round a ring of two, apart from transceivers and cables
 
 CHUNK = 64 << 10  # bytes of a put …
 SMALL = 16 << 10  # … on a card behind a UART, which has little memory
@@ -93,6 +94,20 @@ def cable_length(nanoseconds, link, clock_hz):
     """
     cycle = 1e9 / clock_hz
     one_way = (nanoseconds - cycle) / 2 - link["transmit_ns"] - link["receive_ns"]
+    return max(0.0, one_way / link["delay_ns_per_m"]), cycle / 2 / link["delay_ns_per_m"]
+
+
+def ring_length(nanoseconds, link, clock_hz):
+    """(metres of a cable of a ring of two, on average; the error bound) from the way round; `link`
+    as of cable_length().
+
+    The other card passes a word on after 3 cycles (docs/design/ring.md, cycle budget). The way
+    begins and ends inside of the card that measures it: 2 cycles. Each card sees a word at its next
+    clock edge, half a cycle late on average, with an error of at most half a cycle. That is
+    RING_CYCLES in all.
+    """
+    cycle = 1e9 / clock_hz
+    one_way = nanoseconds / 2 - RING_CYCLES / 2 * cycle - link["transmit_ns"] - link["receive_ns"]
     return max(0.0, one_way / link["delay_ns_per_m"]), cycle / 2 / link["delay_ns_per_m"]
 
 

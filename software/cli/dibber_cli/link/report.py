@@ -5,6 +5,7 @@
 import random
 
 from dibber_cli import counts
+from dibber_cli.errors import CommandError
 from dibber_cli.link import causes, measure, status
 
 MEGA = 1_000_000
@@ -21,15 +22,19 @@ class Tester:
     def __init__(self, ends, link, seed, say):
         self.ends, self.link, self.say = ends, link, say
         self.random = random.Random(seed)
-        self.result = {"verdict": "", "pass": False}
+        self.result = {"verdict": "", "pass": False, "ring": any(s.ring for s in ends.sides)}
         # Its MAC measures bit errors, and switches may stand between.
         self.ethernet = any(side.ethernet for side in ends.sides)
+        # Its packets wait for room, and its cables are measured together.
+        self.ring = any(side.ring for side in ends.sides)
         self.doubts = 1  # error of the length in half cycles: of the round trip
 
     def run(self, megabytes, prbs_ms):
         if self.training() and self.flow():
             if not self.ethernet:
-                self.transceivers()
+                # On a ring a card in loopback is TEST, and does not tell its own words.
+                if not self.ring:
+                    self.transceivers()
                 self.length()
                 self.bit_errors(prbs_ms)
             if not self.ends.testers:
@@ -49,6 +54,12 @@ class Tester:
         self.result["links"] = [link for link, _ in found]
         times = [time for _, time in found]
         self.result["train_ns"] = max(times) if None not in times else None
+        sizes = [link["ring"]["nodes"] for link in self.result["links"] if link["ring"]]
+        if self.ring and (len(sizes) != len(found) or max(sizes) > 2):
+            raise CommandError(
+                f"the cards are nodes of a ring of {max(sizes)}: this test is for a ring of two",
+                "'dibber link status' and 'dibber map' say what they see of a larger ring",
+            )
         if self.result["train_ns"] is None:
             self.result["verdict"] = (
                 "No link. " + self.sentences(time is None for _, time in found) + self.each_alone()
@@ -58,7 +69,11 @@ class Tester:
 
     def each_alone(self):
         """Advice where to look, from a transceiver in loopback, without the cable."""
-        if self.ethernet or any(link["reason"] == "LOOPBACK" for link in self.result["links"]):
+        if (
+            self.ethernet
+            or self.ring
+            or any(link["reason"] == "LOOPBACK" for link in self.result["links"])
+        ):
             return ""
         self.say("each card alone")
         found = measure.prbs(self.ends, measure.sequence_of("PRBS31"), SELF_NS, loopback="phy")
@@ -123,8 +138,9 @@ class Tester:
         self.say("length")
         times = self.ends.both(measure.round_trip)
         self.result["round_trip_ns"] = times
+        measured = measure.ring_length if self.ring else measure.cable_length
         lengths = [
-            None if t is None else measure.cable_length(t, self.link, side.clock_hz)
+            None if t is None else measured(t, self.link, side.clock_hz)
             for t, side in zip(times, self.ends.sides)
         ]
         self.result["metres"] = [None if l is None else round(l[0], 1) for l in lengths]
@@ -224,7 +240,7 @@ class Tester:
             else:
                 r["verdict"] += (
                     f", {r['rate']['mb_per_s']:g} MB/s, {r['rate_stop']['mb_per_s']:g} under "
-                    f"STOP/GO, "
+                    f"{'BUSY and grants' if self.ring else 'STOP/GO'}, "
                     f"0 of {r['packets_sent']} packets lost."
                 )
 
@@ -240,7 +256,9 @@ class Tester:
             f"card {n} was reset during the test" for n, reset in enumerate(r["reset"]) if reset
         ]
         metres = [length for length in r.get("metres", []) if length is not None]
-        faults += causes.sentences(r["counters"], metres[0] if metres else None, self.ethernet)
+        faults += causes.sentences(
+            r["counters"], metres[0] if metres else None, self.ethernet, self.ring
+        )
         return faults
 
 
@@ -252,19 +270,19 @@ def rows(result):
     for n, link in enumerate(result["links"]):
         found.append((f"card {n}", status.sentence(link)))
     if "metres" in result:
-        if None not in result["transceivers_ns"]:
+        if None not in result.get("transceivers_ns", [None]):
             found.append(
                 ("transceivers", ", ".join(f"{t:.0f} ns" for t in result["transceivers_ns"]))
             )
         found.append(
             (
-                "round trip",
+                "way round" if result.get("ring") else "round trip",
                 ", ".join("none" if t is None else f"{t:.0f} ns" for t in result["round_trip_ns"]),
             )
         )
         found.append(
             (
-                "cable",
+                "cables, mean" if result.get("ring") else "cable",
                 ", ".join("?" if m is None else f"{m:g} m" for m in result["metres"])
                 + (f", ± {result['metres_doubt']:g} m" if result["metres_doubt"] else ""),
             )
@@ -283,9 +301,9 @@ def rows(result):
         found.append(("rate", f"{result['rate']['mb_per_s']:g} MB/s"))
         found.append(
             (
-                "under STOP/GO",
-                f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} STOPs, a packet "
-                f"waited "
+                "under BUSY and grants" if result.get("ring") else "under STOP/GO",
+                f"{result['rate_stop']['mb_per_s']:g} MB/s; {result['stops']} "
+                f"{'refusals' if result.get('ring') else 'STOPs'}, a packet waited "
                 f"{result['stopped_ns'] / 1000:.0f} µs in all",
             )
         )

@@ -18,7 +18,10 @@ from dibber_cli.link import measure
 from dibber_cli.link.tester import is_tester
 
 START_SECONDS = 120
-ETHERNET = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "ethernet")
+ETHERNET, RING = (
+    1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == name)
+    for name in ("ethernet", "ring")
+)
 
 
 class Side(threading.Thread):
@@ -32,6 +35,7 @@ class Side(threading.Thread):
     tester         : whether it is a link tester: registers and a link that carries no packets
     clock_hz       : of the card
     ethernet       : whether its link is Ethernet: no bit sequences, and no cable of one length
+    ring           : whether it is a node of a ring
     chunk          : bytes of a put between both, for measure; None for a link tester
     """
 
@@ -60,6 +64,7 @@ class Side(threading.Thread):
             self.clock_hz = info["clock_hz"]
             self.tester = is_tester(info)
             self.ethernet = bool(info["features"] & ETHERNET)
+            self.ring = bool(info["features"] & RING)
             self.endpoint = self.chunk = None
             if not self.tester:
                 self.card.load_firmware(str(paths.FIRMWARE))

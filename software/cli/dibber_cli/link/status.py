@@ -23,6 +23,17 @@ ADVICE = {
     "NO_HELLO": "no STATUS frame of another card: is there one behind this Ethernet?",
 }
 
+# The same on a ring, where it differs.
+ADVICE_RING = {
+    "NO_SIGNAL": "no signal: is the cable from the card before plugged in, is that card on?",
+    "NO_COMMA": "symbols without comma: what the cable comes from is no Dibber card",
+    "WRONG_RATE": "most symbols are no code: the card before has another rate, or the cable is "
+    "broken",
+    "NOT_HEARD": "the ring is not whole: look at its other cards and cables",
+    "SILENCE": "the card before fell silent",
+    "LOOPBACK": "this card is alone on its ring: its cable leads back to it",
+}
+
 # A build in which PCIe has all transceivers.
 ABSENT = "no link: this build has PHY loopback only"
 
@@ -64,14 +75,30 @@ def read_frames(card: Card) -> dict[str, int]:
     return {name.lower(): card.read_register(name) for name, _, _ in ETHERNET_COUNTER.values}
 
 
+def ring_of(features: int, peer: int) -> dict[str, Any] | None:
+    """The place of a card on its ring, from FEATURES and LINK_PEER: `nodes` is 0 while the ring is
+    not whole. None for a card that is on no ring.
+    """
+    place = fields("LINK_PEER", peer)
+    if not fields("FEATURES", features)["ring"]:
+        return None
+    return {
+        "nodes": place["nodes"],
+        "address": place["address"],
+        "scrubber": bool(place["scrubber"]),
+    }
+
+
 def read(card: Card) -> dict[str, Any]:
     """State, reason, peer, slack, counters, and frames over Ethernet, of a card's link, as a
     dictionary.
     """
     peer = card.read_register("LINK_PEER")
-    counts = card.info()["counters"]
+    info = card.info()
+    counts = info["counters"]
     return {
         **read_state(card),
+        "ring": ring_of(info["features"], peer),
         "nonce": card.read_register("LINK_NONCE"),
         "peer": peer & 0xFFFF if peer >> 16 & 1 else None,
         "slack_high": [
@@ -85,15 +112,32 @@ def read(card: Card) -> dict[str, Any]:
 
 def sentence(link: Mapping[str, Any]) -> str:
     """The state of a link in a sentence."""
+    ring = link.get("ring")
     if link["absent"]:
         return ABSENT
     if link["state"] == "UP":
-        return "up" + (
-            f", the other end stops channels {', '.join(map(str, link['stopped']))}"
-            if link["stopped"]
-            else ""
+        held = ", ".join(map(str, link["stopped"]))
+        stopped = (
+            f", packets of channels {held} wait until their target has room"
+            if ring
+            else f", the other end stops channels {held}"
         )
-    return f"{link['state'].lower()}: {ADVICE.get(link['reason'], link['reason'].lower())}"
+        return (
+            "up"
+            + (f", a ring of {ring['nodes']} nodes" if ring else "")
+            + (stopped if held else "")
+        )
+    advice = {**ADVICE, **(ADVICE_RING if ring else {})}
+    return f"{link['state'].lower()}: {advice.get(link['reason'], link['reason'].lower())}"
+
+
+def place_sentence(ring: Mapping[str, Any]) -> str:
+    """A card's place on its ring, as ring_of() gives it."""
+    if not ring["nodes"]:
+        return "not whole: its size and this card's address are not known"
+    return f"{ring['nodes']} nodes, this one has address {ring['address']}" + (
+        ", the scrubber" if ring["scrubber"] else ""
+    )
 
 
 def rows(link):
@@ -102,11 +146,16 @@ def rows(link):
         ("state", sentence(link)),
         ("signal", "yes" if link["signal"] else "no"),
         (
-            "nonce, the other's",
+            "nonce, another node's" if link["ring"] else "nonce, the other's",
             f"{link['nonce']:04x}, "
             + ("not heard" if link["peer"] is None else f"{link['peer']:04x}"),
         ),
-        ("slack, most words", " ".join(str(n) for n in link["slack_high"])),
+        (
+            "receive FIFOs, most words" if link["ring"] else "slack, most words",
+            " ".join(str(n) for n in link["slack_high"]),
+        ),
     ]
+    if ring := link["ring"]:
+        found.insert(1, ("ring", place_sentence(ring)))
     counts = {**link["counters"], **link["frames"]}
     return found + [(name, value) for name, value in counts.items() if value]
