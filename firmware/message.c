@@ -21,7 +21,7 @@
 #define PROBE_FIRST 4u
 #define PROBE_TICKS 16u
 
-static uint32_t lost;	/* a bit for each node with requests that are marked as lost */
+static struct set lost; /* nodes with requests that are marked as lost */
 static uint32_t outbox; /* a bit for each slot of the OUTBOX in use */
 uint32_t message_work;
 
@@ -99,16 +99,16 @@ void message_answered(uint32_t tag, enum dibber_status status)
 		finish(tag);
 }
 
-RARE uint32_t message_tick(uint32_t works)
+RARE uint32_t message_tick(const struct set *works)
 {
-	uint32_t done = 0;
+	struct set nodes;
+	uint32_t done = 0, node;
 
-	for (uint32_t mask = request_nodes; mask && done < MCP_BATCH; mask &= mask - 1) {
-		uint32_t node = lowest_bit(mask);
-
+	set_copy(&nodes, &request_nodes);
+	while (done < MCP_BATCH && set_take(&nodes, &node)) {
 		mcp_alive();
 		if (!request_is_open(node))
-			request_nodes &= ~(1u << node);
+			set_remove(&request_nodes, node);
 		for (uint32_t i = 0; i < REQUEST_ASKS; i++) {
 			uint32_t tag = request_asks[node][i];
 			struct transfer *transfer;
@@ -122,7 +122,7 @@ RARE uint32_t message_tick(uint32_t works)
 				patience += transfer->length / ANSWER_BYTES;
 				/* Data from there may be the answer, or other work of the
 				 * engine before it. */
-				if (works >> node & 1)
+				if (set_has(works, node))
 					transfer->age = 0;
 			}
 			if (++transfer->age <= patience) {
@@ -155,7 +155,7 @@ RARE void message_lose(uint32_t node)
 		}
 		if (transfers[tag].node == node && transfers[tag].busy == BUSY_ANSWER) {
 			transfers[tag].status = DIBBER_STATUS_PEER_RESTARTED;
-			lost |= 1u << node;
+			set_add(&lost, node);
 		}
 	}
 }
@@ -164,7 +164,7 @@ RARE uint32_t message_restarted(uint32_t node, uint32_t most)
 {
 	uint32_t done = 0;
 
-	if (!(lost & 1u << node))
+	if (!set_has(&lost, node))
 		return 0;
 	mcp_alive();
 	for (uint32_t tag = 0; tag < MCP_COMMANDS && done < most; tag++)
@@ -175,7 +175,7 @@ RARE uint32_t message_restarted(uint32_t node, uint32_t most)
 			done++;
 		}
 	if (done < most)
-		lost &= ~(1u << node);
+		set_remove(&lost, node);
 	return done;
 }
 
@@ -221,7 +221,7 @@ RARE void message_probe(uint32_t node)
 	uint32_t tag;
 
 	/* What is under way finds out as well. */
-	if (flow->state == FLOW_ARMED ? REG_READ(FAST_ACTIVE) & 1u << node
+	if (flow->state == FLOW_ARMED ? REG_READ_AT(FAST_ACTIVE, set_word(node)) & set_bit(node)
 				      : flow->state != FLOW_OPEN || flow->ended != flow->next)
 		return;
 	if (!may_tell(node))

@@ -56,6 +56,6 @@ void message_probe(uint32_t node);
 void message_stray(uint32_t arrival, uint32_t word);
 
 /* End requests that were not answered in time. `works` is PEER_WORKS of this tick. */
-uint32_t message_tick(uint32_t works);
+uint32_t message_tick(const struct set *works);
 
 #endif
