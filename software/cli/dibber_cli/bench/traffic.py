@@ -118,15 +118,21 @@ class Load:
                 ):
                     continue
                 place = self.sent[flow] * PIECE
-                self.side.endpoint.put(
-                    self.side.source.key,
-                    flow * length + place,
-                    self.keys[target],
-                    node * length + place,
-                    PIECE,
-                    node=target,
-                    tag=flow,
-                )
+                try:
+                    self.side.endpoint.put(
+                        self.side.source.key,
+                        flow * length + place,
+                        self.keys[target],
+                        node * length + place,
+                        PIECE,
+                        node=target,
+                        tag=flow,
+                    )
+                except libdibber.DibberError as error:
+                    # Slots are used in a circle, and an old put of a slow flow has the next one.
+                    if error.name != "AGAIN":
+                        raise
+                    return
                 self.sent[flow] += 1
                 again = True
 
