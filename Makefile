@@ -9,6 +9,9 @@ BENCH   ?= stride
 BOARD   ?= ecpix5
 DESIGN  ?=
 VARIANT ?=
+# Nodes of a network, 16 or 64: a build for 64 is in build/nodes-64, and its programs want DIBBER_NODES=64 (docs/design/nodes.md).
+NODES   ?= $(or $(DIBBER_NODES),16)
+PLACE   := build$(if $(filter-out 16,$(NODES)),/nodes-$(NODES))
 # A compiler's warning about the library is an error here: DEVELOPER= for a compiler that warns of more.
 DEVELOPER ?= 1
 
@@ -21,6 +24,7 @@ PYTEST := $(PYTHON) -P -m pytest --seed $(SEED)
 BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
+export DIBBER_NODES := $(NODES)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
 # Modules come from Python's own folders, the environment and this tree. Programs that are modules are started with -P: the
 # current folder has no part in it. Nor have settings for the user's own Python.
@@ -105,7 +109,7 @@ build: firmware simulator library
 # The cards of the tests at both data widths, whatever PROFILE is; host model and cable without a card. Half of a card's
 # build can use one core only: two are built beside each other.
 models: install
-	$(call step,header,constants and registers for the simulator,$(PYTHON) -P -m dibber.interface.generate build/sim/generated)
+	$(call step,header,constants and registers for the simulator,$(PYTHON) -P -m dibber.interface.generate $(PLACE)/sim/generated)
 	$(call step,cards,the simulated card at 64 and at 128 bits,{ \
 		$(PYTHON) hw/sim/build.py --profile gen2x4 & wide=$$!; \
 		$(PYTHON) hw/sim/build.py --profile gen2x1; narrow=$$?; wait $$wide && test $$narrow = 0; })

@@ -4,6 +4,7 @@
     build/venv/bin/python -P -m boards --write     write it into docs/boards.md
     build/venv/bin/python -P -m boards --memory    the block RAM of each board, by the size of the
                                                    control program's SRAM
+    build/venv/bin/python -P -m boards --nodes     what 64 nodes in place of 16 cost each board
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -49,7 +50,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="put it into docs/boards.md")
     parser.add_argument("--memory", action="store_true", help="block RAM by the size of the control program's SRAM")
+    parser.add_argument("--nodes", action="store_true", help="cost of 64 nodes in place of 16")
     args = parser.parse_args()
+    if args.nodes:
+        from boards import nodes
+        print(nodes.table(), end="")
+        return
     if args.memory:
         from boards import memory
         print(memory.table(), end="")

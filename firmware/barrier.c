@@ -14,13 +14,14 @@
 
 #include "command.h"
 #include "message.h"
+#include "sets.h"
 
 struct barrier {
 	uint32_t cookie;
-	uint32_t began;	 /* card's clock when it was taken */
-	uint32_t limit;	 /* cycles after that; 0: no limit */
-	uint16_t nodes;	 /* the other nodes; 0: no barrier is under way */
-	uint16_t untold; /* those of them that were not told yet */
+	uint32_t began;	   /* card's clock when it was taken */
+	uint32_t limit;	   /* cycles after that; 0: no limit */
+	struct set nodes;  /* the other nodes; empty: no barrier is under way */
+	struct set untold; /* those of them that were not told yet */
 	uint8_t tag;
 	bool solicit;
 	uint8_t came[DIBBER_NODES]; /* messages of each node that are not used up */
@@ -46,17 +47,29 @@ static RARE void end(uint32_t index, enum dibber_status status)
 {
 	struct barrier *barrier = &barriers[index];
 
-	barrier->nodes = 0;
+	set_fill(&barrier->nodes, 0);
 	barrier_work &= ~(1u << index);
 	command_complete(barrier->tag, barrier->cookie, 0, command_node, status, 0,
 			 barrier->solicit);
+}
+
+/* The nodes that a command names. False: there is none, or one that cannot be. */
+static bool nodes_of(uint32_t tag, struct set *nodes)
+{
+	set_fill(nodes, 0);
+	nodes->word[0] = COMMAND_WORD(tag, notice);
+	if (DIBBER_NODES < 32)
+		return nodes->word[0] && !(nodes->word[0] >> DIBBER_NODES % 32);
+	if (DIBBER_NODES > 32)
+		nodes->word[SET_WORDS / 2 - 1] = COMMAND_WORD(tag, reserved1);
+	return set_any(nodes);
 }
 
 RARE bool barrier_command(uint32_t tag, uint32_t first_word)
 {
 	uint32_t index = tag / DIBBER_SLOTS;
 	uint32_t flags = first_word >> 8 & 0xff;
-	uint32_t nodes = COMMAND_WORD(tag, notice);
+	struct set nodes;
 	uint32_t limit = COMMAND_WORD(tag, length);
 	struct barrier *barrier = &barriers[index];
 
@@ -64,17 +77,17 @@ RARE bool barrier_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, 0, 0, DIBBER_STATUS_BAD_FLAGS);
 		return true;
 	}
-	if (!nodes || nodes >> DIBBER_NODES || nodes >> command_node & 1 || limit > BARRIER_LIMIT) {
+	if (!nodes_of(tag, &nodes) || set_has(&nodes, command_node) || limit > BARRIER_LIMIT) {
 		command_end(tag, first_word, 0, 0, DIBBER_STATUS_BAD_ARGUMENT);
 		return true;
 	}
-	if (barrier->nodes)
+	if (set_any(&barrier->nodes))
 		return false;
 	barrier->cookie = COMMAND_WORD(tag, cookie);
 	barrier->began = REG_READ(CYCLES_LOW);
 	barrier->limit = limit;
-	barrier->nodes = nodes;
-	barrier->untold = nodes;
+	set_copy(&barrier->nodes, &nodes);
+	set_copy(&barrier->untold, &nodes);
 	barrier->tag = tag;
 	barrier->solicit = flags & DIBBER_FLAG_SOLICIT;
 	barrier_work |= 1u << index;
@@ -85,29 +98,34 @@ RARE bool barrier_command(uint32_t tag, uint32_t first_word)
 
 static bool is_over(struct barrier *barrier)
 {
-	for (uint32_t mask = barrier->nodes; mask; mask &= mask - 1)
-		if (!barrier->came[lowest_bit(mask)])
+	struct set nodes;
+	uint32_t node;
+
+	set_copy(&nodes, &barrier->nodes);
+	while (set_take(&nodes, &node))
+		if (!barrier->came[node])
 			return false;
-	for (uint32_t mask = barrier->nodes; mask; mask &= mask - 1)
-		barrier->came[lowest_bit(mask)]--;
+	set_copy(&nodes, &barrier->nodes);
+	while (set_take(&nodes, &node))
+		barrier->came[node]--;
 	return true;
 }
 
 static RARE uint32_t step(uint32_t index)
 {
 	struct barrier *barrier = &barriers[index];
-	uint32_t done = 0;
+	struct set untold;
+	uint32_t done = 0, node;
 
+	set_copy(&untold, &barrier->untold);
 	mcp_alive();
-	for (uint32_t mask = barrier->untold; mask; mask &= mask - 1) {
-		uint32_t node = lowest_bit(mask);
-
+	while (set_take(&untold, &node)) {
 		if (message_tell(node, BARRIER_MESSAGE | index << 8)) {
-			barrier->untold &= ~(1u << node);
+			set_remove(&barrier->untold, node);
 			done++;
 		}
 	}
-	if (!barrier->untold && is_over(barrier)) {
+	if (!set_any(&barrier->untold) && is_over(barrier)) {
 		end(index, DIBBER_STATUS_OK);
 		done++;
 	} else if (barrier->limit && REG_READ(CYCLES_LOW) - barrier->began >= barrier->limit) {
@@ -129,7 +147,7 @@ RARE uint32_t barrier_handler(void)
 
 RARE bool barrier_close_step(uint32_t index)
 {
-	if (!barriers[index].nodes)
+	if (!set_any(&barriers[index].nodes))
 		return false;
 	end(index, DIBBER_STATUS_FLUSHED);
 	return true;

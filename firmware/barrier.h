@@ -1,7 +1,8 @@
 /* BARRIER: its opcode, its message and its slot, for the control program and for programs that
  * submit it. Members of struct dibber_command: `opcode`; `flags`: SOLICIT and FENCE; `notice`:
- * a bit for each other node that takes part; `length`: cycles of the card's clock after which
- * it ends with TIMEOUT, or 0 for no limit; `cookie`. An endpoint has one at a time.
+ * a bit for each other node that takes part, `reserved1` for nodes from 32 on; `length`: cycles of
+ * the card's clock after which it ends with TIMEOUT, or 0 for no limit; `cookie`. An endpoint has
+ * one at a time.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

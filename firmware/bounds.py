@@ -147,6 +147,13 @@ STRAIGHT = {
     ("queue.c", "post"),
     ("registers.h", "bus_read"),
     ("registers.h", "bus_write"),
+    ("sets.h", "set_add"),
+    ("sets.h", "set_bit"),
+    ("sets.h", "set_has"),
+    ("sets.h", "set_remove"),
+    ("sets.h", "set_take"),
+    ("sets.h", "set_take_of"),
+    ("sets.h", "set_word"),
 }
 
 # Largest number of calls of each of these in one call of a handler, over all its paths. Each flow

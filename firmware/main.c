@@ -90,7 +90,7 @@ static APART void step_others(uint32_t events)
 	mcp_alive();
 	if (events & EVENT(JOB_DONE))
 		run(DIBBER_MCP_STATE_SEND_DONE, bulk_job_handler);
-	if (events & (EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN)))
+	if (events & EVENTS_REPLAY)
 		run(DIBBER_MCP_STATE_ACK, replay_handler);
 	if (events & EVENT(ATOMIC))
 		run(DIBBER_MCP_STATE_ARRIVAL, atomic_handler);
@@ -113,10 +113,10 @@ static RARE void step_waiting(void)
 	if (barrier_work && queue_flush())
 		run(DIBBER_MCP_STATE_COMMAND, barrier_handler);
 	mcp_alive();
-	if (flow_restart && queue_flush())
+	if (set_any(&flow_restart) && queue_flush())
 		run(DIBBER_MCP_STATE_ACK, restart_step);
 	mcp_alive();
-	if (flow_lost && queue_flush())
+	if (set_any(&flow_lost) && queue_flush())
 		run(DIBBER_MCP_STATE_TIMER, send_lose_step);
 	mcp_alive();
 	if (scout_waiting && queue_flush())
@@ -127,6 +127,13 @@ static RARE void step_waiting(void)
 	queue_flush();
 }
 
+/* Not 0 while there is work for step_waiting(). */
+static ALWAYS uint32_t waiting(void)
+{
+	return operations_work() | set_any(&flow_restart) | set_any(&flow_lost) | scout_waiting |
+	       command_closing | queue_waiting;
+}
+
 /* One turn of the loop. Returns whether there is work that has no EVENTS bit. Commands come
  * first, so that a small put waits for nothing else. */
 static ALWAYS bool step(uint32_t events)
@@ -135,15 +142,13 @@ static ALWAYS bool step(uint32_t events)
 		run_puts(events);
 	if ((events & EVENT(COMMAND)) && queue_flush())
 		run_alone(DIBBER_MCP_STATE_COMMAND, command_handler);
-	if (((events & (EVENT(ACK) | EVENT(REFUSAL))) || flow_work) && queue_flush())
+	if (((events & (EVENT(ACK) | EVENT(REFUSAL))) || set_any(&flow_work)) && queue_flush())
 		run_alone(DIBBER_MCP_STATE_ACK, flow_ack_handler);
 	if (events & OTHERS)
 		step_others(events);
-	if (operations_work() | flow_restart | flow_lost | scout_waiting | command_closing |
-	    queue_waiting)
+	if (waiting())
 		step_waiting();
-	return flow_work | operations_work() | flow_restart | flow_lost | scout_waiting |
-	       command_closing | queue_waiting;
+	return set_any(&flow_work) | waiting();
 }
 
 RARE void mcp_boot(void)

@@ -28,7 +28,7 @@
 /* The send engine works if it moved in one of so many ticks. STOP may hold it between. */
 #define WORKS_TICKS 100u
 
-static uint32_t lost;	/* a bit for each node with requests that are marked as lost */
+static struct set lost; /* nodes with requests that are marked as lost */
 static uint32_t outbox; /* a bit for each slot of the OUTBOX in use */
 static uint32_t still;	/* ticks since the send engine moved */
 uint32_t message_work;
@@ -113,20 +113,20 @@ static RARE void ask_for_late(struct transfer *transfer)
 	message_tell(transfer->node, (transfer->word & ~0xffu) | DIBBER_MESSAGE_LATE);
 }
 
-RARE uint32_t message_tick(uint32_t works, bool sends)
+RARE uint32_t message_tick(const struct set *works, bool sends)
 {
-	uint32_t done = 0;
+	struct set nodes;
+	uint32_t done = 0, node;
 
 	if (sends)
 		still = 0;
 	else if (still <= WORKS_TICKS)
 		still++;
-	for (uint32_t mask = request_nodes; mask && done < MCP_BATCH; mask &= mask - 1) {
-		uint32_t node = lowest_bit(mask);
-
+	set_copy(&nodes, &request_nodes);
+	while (done < MCP_BATCH && set_take(&nodes, &node)) {
 		mcp_alive();
 		if (!request_is_open(node))
-			request_nodes &= ~(1u << node);
+			set_remove(&request_nodes, node);
 		for (uint32_t i = 0; i < REQUEST_ASKS; i++) {
 			uint32_t tag = request_asks[node][i];
 			struct transfer *transfer;
@@ -140,7 +140,7 @@ RARE uint32_t message_tick(uint32_t works, bool sends)
 				patience += transfer->length / ANSWER_BYTES;
 				/* Data from there may be the answer, or other work of the
 				 * engine before it. */
-				if (works >> node & 1)
+				if (set_has(works, node))
 					transfer->age = 0;
 			}
 			if (++transfer->age <= patience) {
@@ -175,7 +175,7 @@ RARE void message_lose(uint32_t node)
 		}
 		if (transfers[tag].node == node && transfers[tag].busy == BUSY_ANSWER) {
 			transfers[tag].status = DIBBER_STATUS_PEER_RESTARTED;
-			lost |= 1u << node;
+			set_add(&lost, node);
 		}
 	}
 }
@@ -184,7 +184,7 @@ RARE uint32_t message_restarted(uint32_t node, uint32_t most)
 {
 	uint32_t done = 0;
 
-	if (!(lost & 1u << node))
+	if (!set_has(&lost, node))
 		return 0;
 	mcp_alive();
 	for (uint32_t tag = 0; tag < MCP_COMMANDS && done < most; tag++)
@@ -195,7 +195,7 @@ RARE uint32_t message_restarted(uint32_t node, uint32_t most)
 			done++;
 		}
 	if (done < most)
-		lost &= ~(1u << node);
+		set_remove(&lost, node);
 	return done;
 }
 
@@ -241,7 +241,7 @@ RARE void message_probe(uint32_t node)
 	uint32_t tag;
 
 	/* What is under way finds out as well. */
-	if (flow->state == FLOW_ARMED ? REG_READ(FAST_ACTIVE) & 1u << node
+	if (flow->state == FLOW_ARMED ? REG_READ_AT(FAST_ACTIVE, set_word(node)) & set_bit(node)
 				      : flow->state != FLOW_OPEN || flow->ended != flow->next)
 		return;
 	if (!may_tell(node))

@@ -66,6 +66,6 @@ void message_waits(uint32_t node, uint32_t word);
 
 /* End requests that were not answered in time. `works` is PEER_WORKS of this tick, `sends` says
  * that the send engine moved in it. */
-uint32_t message_tick(uint32_t works, bool sends);
+uint32_t message_tick(const struct set *works, bool sends);
 
 #endif

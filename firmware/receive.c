@@ -30,13 +30,15 @@ static void ask(uint32_t tag)
  * those of other nodes. */
 APART uint32_t receive_handler(void)
 {
-	uint32_t blocked = 0, before = MCP_NO_TAG, done = 0;
+	struct set blocked;
+	uint32_t before = MCP_NO_TAG, done = 0;
 	uint32_t next;
 
+	set_fill(&blocked, 0);
 	request_turn_work = 0;
 	for (uint32_t tag = request_turn.head; tag != MCP_NO_TAG; tag = next) {
 		uint32_t node = transfers[tag].node;
-		bool free = !(blocked & 1u << node) && request_readies[node] < READIES &&
+		bool free = !set_has(&blocked, node) && request_readies[node] < READIES &&
 			    endpoints[tag / DIBBER_SLOTS].state == ENDPOINT_OPENED;
 
 		next = transfers[tag].next;
@@ -50,7 +52,7 @@ APART uint32_t receive_handler(void)
 			}
 		}
 		request_turn_work |= free;
-		blocked |= 1u << node;
+		set_add(&blocked, node);
 		before = tag;
 	}
 	mcp_alive();
@@ -78,7 +80,7 @@ APART bool receive_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (flow_lost & 1u << node)
+	if (set_has(&flow_lost, node))
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);

@@ -116,6 +116,13 @@ static inline void forget_code(void)
 
 #define EVENT(name) (1u << DIBBER_MCP_EVENTS_##name##_SHIFT)
 
+/* The events of replay.c. A card for more than 16 nodes shows one bit for all three. */
+#if DIBBER_NODES > 16
+#define EVENTS_REPLAY EVENT(REPLAY)
+#else
+#define EVENTS_REPLAY (EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN))
+#endif
+
 /* A word of a command in its slot. `tag` is endpoint * SLOTS + slot, `offset` is in bytes. The
  * owner may write the slot at any time, so a word that was checked must not be read again. */
 static inline uint32_t slot_word(uint32_t tag, uint32_t offset)

@@ -38,42 +38,52 @@ static RARE void rewind(uint32_t number)
  * acknowledgement counts. If that replay is lost too, the timer finds out. */
 static RARE uint32_t take_naks(void)
 {
-	uint32_t naked = REG_READ(NAKED);
+	struct set naked;
+	uint32_t number, any;
 
-	REG_WRITE(NAKED, naked);
-	for (uint32_t mask = naked; mask; mask &= mask - 1) {
-		uint32_t number = lowest_bit(mask);
-
+	SET_READ(NAKED, naked);
+	any = set_any(&naked);
+	SET_WRITE(NAKED, naked);
+	while (set_take(&naked, &number)) {
 		mcp_alive();
 		fast_claim(number);
 		/* Take over what this NAK acknowledged: all before the gap. */
 		flow_acknowledge(number);
 		if (is_lost(number) && flows[number].acked != flows[number].rewound)
 			rewind(number);
-		flow_work |= 1u << number;
+		set_add(&flow_work, number);
 	}
-	return naked != 0;
+	return any != 0;
 }
 
 static RARE uint32_t take_link(void)
 {
-	uint32_t active;
+	struct set active;
+	uint32_t number;
 
 	REG_WRITE(LINK_CHANGED, 1);
 	fast_claim_active();
-	active = flow_active;
-	trace(DIBBER_TRACE_LINK, REG_READ(LINK), active);
+	set_copy(&active, &flow_active);
+	trace(DIBBER_TRACE_LINK, REG_READ(LINK), active.word[0]);
 	if (REG_READ(LINK))
-		for (uint32_t mask = active; mask; mask &= mask - 1)
-			if (is_lost(lowest_bit(mask)))
-				rewind(lowest_bit(mask));
+		while (set_take(&active, &number))
+			if (is_lost(number))
+				rewind(number);
 	return 1;
 }
 
 RARE uint32_t replay_handler(void)
 {
-	uint32_t events = REG_READ(EVENTS);
 	uint32_t done = 0;
+
+#if DIBBER_NODES > 16
+	/* EVENTS does not tell them apart, but their registers do. */
+	done += take_naks();
+	if (REG_READ(LINK_CHANGED))
+		done += take_link();
+	done += fast_given();
+#else
+	uint32_t events = REG_READ(EVENTS);
 
 	if (events & EVENT(NAK))
 		done += take_naks();
@@ -81,6 +91,7 @@ RARE uint32_t replay_handler(void)
 		done += take_link();
 	if (events & EVENT(GIVEN))
 		done += fast_given();
+#endif
 	return done;
 }
 
@@ -116,7 +127,7 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 		/* An inline put does not set its bit again. So an EXPRESS flow keeps it while
 		 * it is open. */
 		if (empty && number >= MCP_BULK)
-			flow_active &= ~(1u << number);
+			set_remove(&flow_active, number);
 		return;
 	}
 	waits = flow_waits(number);
@@ -159,36 +170,37 @@ RARE uint32_t replay_timer_handler(void)
 {
 	static uint32_t next;
 	uint32_t now = REG_READ(CYCLES_LOW);
-	uint32_t works = REG_READ(PEER_WORKS);
 	bool sends = REG_READ(SEND_MOVED);
-	uint32_t done, active;
+	struct set works, active;
+	uint32_t done, number;
 	bool link;
 
+	SET_READ(PEER_WORKS, works);
 	mcp_alive();
 	/* Ticks keep their distance, unless one was missed. */
 	next += mcp_tick;
 	if ((int32_t)(now - next) >= 0)
 		next = now + mcp_tick;
 	REG_WRITE(TIMER, next);
-	REG_WRITE(PEER_WORKS, works);
+	SET_WRITE(PEER_WORKS, works);
 	REG_WRITE(SEND_MOVED, sends);
 	if (REG_READ(SRAM_WRITTEN)) {
 		REG_WRITE(SRAM_WRITTEN, 1);
 		forget_code();
 		mcp_alive();
 	}
-	done = message_tick(works, sends);
+	done = message_tick(&works, sends);
 	if (request_receives | send_waiting)
 		send_tick(REG_READ(LINK));
-	fast_tick(works, sends);
+	fast_tick(&works, sends);
 	routes_tick(now);
-	active = flow_active;
-	if (!active)
+	set_copy(&active, &flow_active);
+	if (!set_any(&active))
 		return done;
 	link = REG_READ(LINK);
-	for (uint32_t mask = active; mask; mask &= mask - 1) {
+	while (set_take(&active, &number)) {
 		mcp_alive();
-		tick(lowest_bit(mask), link, works & mask & -mask & ~0u << MCP_BULK, sends);
+		tick(number, link, number >= MCP_BULK && set_has(&works, number), sends);
 	}
 	return 1;
 }

@@ -7,7 +7,7 @@
 
 #include "runtime.h"
 
-uint32_t replay_handler(void);	     /* EVENTS.nak, EVENTS.link, EVENTS.given */
+uint32_t replay_handler(void);	     /* EVENTS.nak, EVENTS.link, EVENTS.given; or EVENTS.replay */
 uint32_t replay_timer_handler(void); /* EVENTS.timer */
 
 #endif

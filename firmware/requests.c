@@ -8,7 +8,7 @@
 #include "requests.h"
 
 uint16_t request_asks[DIBBER_NODES][REQUEST_ASKS];
-uint32_t request_nodes;
+struct set request_nodes;
 uint8_t request_readies[DIBBER_NODES];
 struct line request_turn;
 uint32_t request_turn_work;
@@ -66,7 +66,7 @@ void request_enter(uint16_t *place, uint32_t tag)
 {
 	transfers[tag].age = 0;
 	*place = tag;
-	request_nodes |= 1u << transfers[tag].node;
+	set_add(&request_nodes, transfers[tag].node);
 }
 
 void request_ready_ended(uint32_t tag)

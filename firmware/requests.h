@@ -5,6 +5,7 @@
 #ifndef MCP_REQUESTS_H
 #define MCP_REQUESTS_H
 
+#include "sets.h"
 #include "transfer.h"
 
 #define REQUEST_ASKS 2 /* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
@@ -14,7 +15,7 @@
 
 /* GET and ATOMIC: tags of requests that wait for their answers, or MCP_NO_TAG. */
 extern uint16_t request_asks[DIBBER_NODES][REQUEST_ASKS];
-extern uint32_t request_nodes; /* a bit for each node with such a request; cleared by the tick */
+extern struct set request_nodes; /* nodes with such a request; cleared by the tick */
 
 /* RECEIVE: credit for READYs is counted apart, because a READY may wait for ever. */
 extern uint8_t request_readies[DIBBER_NODES]; /* READYs that lie at a node */

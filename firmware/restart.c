@@ -56,11 +56,11 @@ static bool begin(uint32_t number)
 	if (number >= MCP_BULK && !bulk_settled(number))
 		return false;
 	/* The end of a failed transfer may have begun a new incarnation. */
-	if (!(flow_restart & 1u << number))
+	if (!set_has(&flow_restart, number))
 		return true;
 	end = boundary(number);
 	trace(DIBBER_TRACE_RESTARTED, number, end);
-	flow_restart_begun |= 1u << number;
+	set_add(&flow_restart_begun, number);
 	if (number >= MCP_BULK) {
 		bulk_restart(number, end);
 	} else {
@@ -75,17 +75,17 @@ static bool begin(uint32_t number)
 RARE uint32_t restart_step(void)
 {
 	static uint32_t turn;
-	uint32_t number = next_turn(flow_restart, turn % MCP_FLOWS);
+	uint32_t number = set_next(&flow_restart, turn % MCP_FLOWS);
 	uint32_t done = 0;
 
 	turn = number + 1;
-	if (!(flow_restart_begun & 1u << number) && !begin(number))
+	if (!set_has(&flow_restart_begun, number) && !begin(number))
 		return 0;
 	if (number < MCP_BULK)
 		done = message_restarted(number, MCP_BATCH);
 	if (done < MCP_BATCH) {
-		flow_restart &= ~(1u << number);
-		flow_restart_begun &= ~(1u << number);
+		set_remove(&flow_restart, number);
+		set_remove(&flow_restart_begun, number);
 	}
 	return done + 1;
 }

@@ -15,7 +15,7 @@
 /* The number of hops is in the lowest four bits of a route. */
 #define HOPS(route) ((route) & 0xf)
 
-static uint32_t known;		    /* a bit for each node that has routes */
+static struct set known;	    /* nodes that have routes */
 static uint32_t seen[DIBBER_NODES]; /* what it acknowledged last, on both lanes */
 
 /* Hardware's table keeps what the last program wrote, because acknowledgements must go on
@@ -55,15 +55,21 @@ RARE enum dibber_status routes_set(uint32_t tag)
 	routes = &mcp_shared.routes[node];
 	routes->route[place] = route;
 	routes->valid = (routes->valid & ~(1u << place)) | valid << place;
-	known = routes->valid ? known | 1u << node : known & ~(1u << node);
+	if (routes->valid)
+		set_add(&known, node);
+	else
+		set_remove(&known, node);
 	use(node, routes->valid ? lowest_bit(routes->valid) : 0);
 	return DIBBER_STATUS_OK;
 }
 
 RARE void routes_tick(uint32_t now)
 {
-	for (uint32_t mask = known; mask; mask &= mask - 1) {
-		uint32_t node = lowest_bit(mask);
+	struct set nodes;
+	uint32_t node;
+
+	set_copy(&nodes, &known);
+	while (set_take(&nodes, &node)) {
 		uint32_t acked = REG_READ_AT(ACKED, MCP_EXPRESS + node) |
 				 REG_READ_AT(ACKED, MCP_BULK + node) << 16;
 

@@ -129,7 +129,7 @@ APART bool send_command(uint32_t tag, uint32_t first_word)
 		command_end(tag, first_word, length, node, status);
 		return true;
 	}
-	if (flow_lost & 1u << node)
+	if (set_has(&flow_lost, node))
 		return false;
 
 	command_take(tag / DIBBER_SLOTS);
@@ -252,7 +252,7 @@ static RARE void lose_readies(void)
 
 	for (uint32_t tag = readies.head; tag != MCP_NO_TAG; tag = next) {
 		next = transfers[tag].next;
-		if (flow_lost & 1u << transfers[tag].node) {
+		if (set_has(&flow_lost, transfers[tag].node)) {
 			line_remove(&readies, tag, before);
 			send_waiting--;
 			transfer_free_inbox(tag);
@@ -267,7 +267,7 @@ RARE uint32_t send_lose_step(void)
 	uint32_t done = 0;
 
 	for (uint32_t tag = 0; tag < MCP_COMMANDS; tag++) {
-		if (!(flow_lost & 1u << transfers[tag].node))
+		if (!set_has(&flow_lost, transfers[tag].node))
 			continue;
 		mcp_alive();
 		if (!give_up(tag, DIBBER_STATUS_TIMEOUT))
@@ -277,7 +277,7 @@ RARE uint32_t send_lose_step(void)
 			return done;
 	}
 	lose_readies();
-	flow_lost = 0;
+	set_fill(&flow_lost, 0);
 	return done + 1;
 }
 
@@ -292,7 +292,7 @@ RARE void send_tick(bool link)
 	if (link && !(++ticks % PROBE_TICKS))
 		receive_probe();
 	if (down > MCP_GIVE_UP) {
-		flow_lost = (1u << DIBBER_NODES) - 1;
+		set_fill(&flow_lost, DIBBER_NODES);
 		down = 0;
 	}
 }

@@ -76,7 +76,7 @@ void bulk_submit(uint32_t tag, uint32_t packets)
 	struct flow *flow = &flows[number];
 
 	append(flow, tag);
-	flow_active |= 1u << number;
+	set_add(&flow_active, number);
 	transfer->first = flow->next;
 	flow->next += packets;
 	transfer->end = flow->next;
@@ -215,7 +215,7 @@ static inline void job_ended(uint32_t tag, uint32_t done)
 		   (status || !psn_before(transfer->first, flow->start))) {
 		job_failed(flow, tag, done, end);
 	}
-	flow_work |= 1u << (MCP_BULK + transfer->node);
+	set_add(&flow_work, MCP_BULK + transfer->node);
 }
 
 APART uint32_t bulk_job_handler(void)
@@ -291,7 +291,7 @@ static inline uint32_t complete(uint32_t number)
 		uint32_t tag = flow->head;
 
 		if (done == MCP_BATCH) {
-			flow_work |= 1u << number;
+			set_add(&flow_work, number);
 			return done;
 		}
 		if (!has_ended(flow, &transfers[tag]))
@@ -333,7 +333,7 @@ RARE void bulk_rewind(uint32_t number)
 	flow_rewind(number);
 	flows[number].state = FLOW_REWIND;
 	flows[number].mark = MCP_NO_TAG;
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 }
 
 /* Whether a failed job left PSNs unused that the packets behind it need. */
@@ -421,7 +421,7 @@ static RARE uint32_t replay(uint32_t number)
 	}
 	if (flow->mark == MCP_NO_TAG)
 		flow->state = FLOW_OPEN;
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 	return done;
 }
 
@@ -430,7 +430,7 @@ RARE void bulk_expire(uint32_t number)
 {
 	struct flow *flow = &flows[number];
 
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 	flow->idle = 0;
 	if (transfers[flow->head].state == TRANSFER_OVER) {
 		/* It was lost before, and the engine kept its job: complete it without waiting
@@ -439,7 +439,7 @@ RARE void bulk_expire(uint32_t number)
 		return;
 	}
 	give_up(flow->head, DIBBER_STATUS_TIMEOUT);
-	flow_lost |= 1u << (number - MCP_BULK);
+	set_add(&flow_lost, number - MCP_BULK);
 	flow_incarnate(number);
 	flow_renumber(flow);
 	flow->state = FLOW_OPEN;
@@ -479,7 +479,7 @@ RARE void bulk_restart(uint32_t number, uint32_t end)
 	flow_renumber(flow);
 	flow->state = flow->head == MCP_NO_TAG ? FLOW_OPEN : FLOW_REWIND;
 	flow->mark = MCP_NO_TAG;
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 }
 
 APART uint32_t bulk_step(uint32_t number)

@@ -284,7 +284,7 @@ RARE void express_rewind(uint32_t number)
 	flow->state = FLOW_REQUEUE;
 	flow->limit = flow->next;
 	flow->cursor = flow->acked;
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 }
 
 static RARE void requeue(uint32_t number)
@@ -301,7 +301,7 @@ static RARE void requeue(uint32_t number)
 	if (flow->cursor == flow->next)
 		open_flow(flow);
 	else
-		flow_work |= 1u << number;
+		set_add(&flow_work, number);
 }
 
 /* It is unknown whether what is before `end` was executed. It ends with `reason`, in a former
@@ -329,14 +329,14 @@ static RARE uint32_t give_up(uint32_t number, uint32_t end, enum dibber_status r
 	flow->state = FLOW_OVER;
 	flow->limit = flow->next;
 	flow->idle = 0;
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 	return count;
 }
 
 RARE void express_expire(uint32_t number)
 {
 	mcp_shared.timeouts += give_up(number, flows[number].next, DIBBER_STATUS_TIMEOUT);
-	flow_lost |= 1u << number;
+	set_add(&flow_lost, number);
 }
 
 RARE void express_restart(uint32_t number, uint32_t end)
@@ -359,7 +359,7 @@ static RARE void begin_anew(uint32_t number)
 	flow->state = FLOW_REQUEUE;
 	flow->limit = flow->next;
 	flow->cursor = flow->acked;
-	flow_work |= 1u << number;
+	set_add(&flow_work, number);
 }
 
 static RARE void step_on(uint32_t number)
@@ -426,7 +426,7 @@ uint32_t express_step(uint32_t number)
 			put = end_others(number, &done);
 		/* There is no room for a completion, or this call has done enough. */
 		if (flow->ended != flow->acked)
-			flow_work |= 1u << number;
+			set_add(&flow_work, number);
 	}
 	if (flow->state != FLOW_OPEN) {
 		step_on(number);

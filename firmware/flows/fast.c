@@ -38,7 +38,7 @@ RARE void fast_arm(uint32_t number)
 	struct flow *flow = &flows[number];
 
 	flow->state = FLOW_ARMED;
-	flow_active &= ~(1u << number);
+	set_remove(&flow_active, number);
 	flow->limit = flow->next;
 	flow->puts = 0;
 	flow->ticks = 0;
@@ -113,7 +113,7 @@ RARE void fast_take(uint32_t number)
 
 	mcp_alive();
 	REG_WRITE(FLOW_CLAIM, number);
-	REG_WRITE(GIVEN, 1u << number);
+	REG_WRITE_AT(GIVEN, set_word(number), set_bit(number));
 	/* The registers show the claim 6 cycles later, so the first read is too early. */
 	REG_READ(CLAIM_STATE);
 	claimed = REG_READ(CLAIM_STATE);
@@ -142,8 +142,8 @@ RARE void fast_take(uint32_t number)
 		adopt(number, i >= entries);
 	if (number < MCP_BULK)
 		express_claim(number);
-	flow_active |= 1u << number;
-	flow_work |= 1u << number;
+	set_add(&flow_active, number);
+	set_add(&flow_work, number);
 
 	flow_advance(number);
 	flow->seen = flow->acked;
@@ -154,18 +154,25 @@ RARE void fast_take(uint32_t number)
 
 RARE uint32_t fast_given(void)
 {
-	uint32_t given = REG_READ(GIVEN);
+	struct set given;
+	uint32_t number, any;
 
-	REG_WRITE(GIVEN, given);
-	for (uint32_t mask = given; mask; mask &= mask - 1)
-		fast_claim(lowest_bit(mask));
-	return given != 0;
+	SET_READ(GIVEN, given);
+	any = set_any(&given);
+	SET_WRITE(GIVEN, given);
+	while (set_take(&given, &number))
+		fast_claim(number);
+	return any != 0;
 }
 
 RARE void fast_claim_active(void)
 {
-	for (uint32_t mask = REG_READ(FAST_ACTIVE); mask; mask &= mask - 1)
-		fast_claim(lowest_bit(mask));
+	struct set active;
+	uint32_t number;
+
+	SET_READ(FAST_ACTIVE, active);
+	while (set_take(&active, &number))
+		fast_claim(number);
 }
 
 /*
@@ -174,26 +181,31 @@ RARE void fast_claim_active(void)
  * nothing that has left is unacknowledged and the work goes on. The work is the send engine's or,
  * for an answer, that of the node that was asked.
  */
-RARE void fast_tick(uint32_t works, bool sends)
+RARE void fast_tick(const struct set *works, bool sends)
 {
-	static uint32_t stalled;
-	uint32_t moved = REG_READ(FAST_MOVED);
-	uint32_t still = REG_READ(FAST_ACTIVE) & ~moved & ~(works >> MCP_BULK << MCP_BULK);
+	static struct set stalled;
+	struct set moved, still, bulk, left;
+	uint32_t number;
 
-	REG_WRITE(FAST_MOVED, moved);
-	if (sends)
-		works |= ~0u << MCP_BULK;
-	for (uint32_t mask = still; mask; mask &= mask - 1) {
-		uint32_t number = lowest_bit(mask), bit = mask & -mask;
+	SET_READ(FAST_MOVED, moved);
+	SET_READ(FAST_ACTIVE, still);
+	set_copy(&bulk, works);
+	set_cut(&bulk, MCP_BULK);
+	SET_WRITE(FAST_MOVED, moved);
+	for (uint32_t i = 0; i < SET_WORDS; i++)
+		still.word[i] &= ~moved.word[i] & ~bulk.word[i];
+	set_copy(&left, &still);
+	while (set_take(&left, &number)) {
 		bool waits = flow_waits(number);
 
 		mcp_alive();
-		if (!waits && (works & bit)) {
-			still &= ~bit;
-		} else if (stalled & bit) {
+		if (!waits && ((sends && number >= MCP_BULK) || set_has(works, number))) {
+			set_remove(&still, number);
+		} else if (set_has(&stalled, number)) {
 			fast_claim(number);
 			flows[number].waited = waits;
 		}
 	}
-	stalled = still & ~stalled;
+	for (uint32_t i = 0; i < SET_WORDS; i++)
+		stalled.word[i] = still.word[i] & ~stalled.word[i];
 }

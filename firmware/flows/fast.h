@@ -64,6 +64,6 @@ void fast_claim_active(void);
 
 /* Claim the flows that have stalled. `works` and `sends` are PEER_WORKS and SEND_MOVED of the
  * tick. */
-void fast_tick(uint32_t works, bool sends);
+void fast_tick(const struct set *works, bool sends);
 
 #endif

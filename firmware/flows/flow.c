@@ -25,10 +25,10 @@
 #define EPOCHS	 (DIBBER_MCP_FLOW_REWIND_EPOCH_MASK + 1)
 
 struct flow flows[MCP_FLOWS];
-uint32_t flow_work;
-uint32_t flow_active;
-uint32_t flow_lost;
-uint32_t flow_restart, flow_restart_begun;
+struct set flow_work;
+struct set flow_active;
+struct set flow_lost;
+struct set flow_restart, flow_restart_begun;
 uint16_t flow_restart_psn[MCP_FLOWS];
 
 static uint32_t served; /* flow of the last turn */
@@ -47,8 +47,8 @@ _Static_assert(DIBBER_MCP_JOB_FLOW_PSN_SHIFT == DIBBER_MCP_EXPRESS_FLOW_PSN_SHIF
 static RARE void restart_heard(uint32_t number, uint32_t psn)
 {
 	flow_restart_psn[number] = psn;
-	flow_restart |= 1u << number;
-	flow_restart_begun &= ~(1u << number);
+	set_add(&flow_restart, number);
+	set_remove(&flow_restart_begun, number);
 }
 
 static RARE void refusal(void)
@@ -132,7 +132,8 @@ void flow_incarnate(uint32_t number)
 	 * new flow has none yet. Later it might find a wrong one. */
 	take_refusals();
 	/* A flow that restart.c has begun with stays. */
-	flow_restart &= ~(1u << number) | flow_restart_begun;
+	if (!set_has(&flow_restart_begun, number))
+		set_remove(&flow_restart, number);
 }
 
 void flow_renumber(struct flow *flow)
@@ -236,42 +237,53 @@ static ALWAYS bool is_wanted(uint32_t number)
  * Each flow that may go on has its turn, and asks for another one if it cannot finish now.
  * Returns the flow whose turn it is, or MCP_FLOWS. `done` says whether anything was done so far.
  */
-static APART uint32_t take_turns(uint32_t changed, uint32_t *done)
+static APART uint32_t take_turns(struct set *changed, uint32_t *done)
 {
-	uint32_t work = 0, number;
+	uint32_t number;
 
-	*done = changed ? 1 : take_refusals();
-	for (; changed; changed &= changed - 1) {
-		number = lowest_bit(changed);
+	*done = set_any(changed) ? 1 : take_refusals();
+	while (set_take(changed, &number)) {
 		acknowledge(number);
 		if (is_wanted(number))
-			work |= 1u << number;
+			set_add(&flow_work, number);
 	}
-	work |= flow_work;
-	if (!work)
+	if (!set_any(&flow_work))
 		return MCP_FLOWS;
-	number = next_turn(work, (served + 1) % MCP_FLOWS);
-	flow_work = work & ~(1u << number);
+	number = set_next(&flow_work, (served + 1) % MCP_FLOWS);
+	set_remove(&flow_work, number);
 	return number;
+}
+
+/* Whether no flow but `number` may go on or has an acknowledgement. */
+static ALWAYS bool is_alone(const struct set *changed, uint32_t number)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < SET_WORDS; i++)
+		others |= (changed->word[i] | flow_work.word[i]) ^
+			  (i == set_word(number) ? set_bit(number) : 0);
+	return !others;
 }
 
 uint32_t flow_ack_handler(void)
 {
-	uint32_t changed = REG_READ(ACKED_CHANGED);
-	uint32_t number = served, done = changed != 0;
+	struct set changed;
+	uint32_t number = served, done;
 
-	REG_WRITE(ACKED_CHANGED, changed);
+	SET_READ(ACKED_CHANGED, changed);
+	done = set_any(&changed) != 0;
+	SET_WRITE(ACKED_CHANGED, changed);
 	/* Usually the flow of the last turn is the only one. */
-	if ((changed | flow_work) != 1u << number) {
-		number = take_turns(changed, &done);
+	if (!is_alone(&changed, number)) {
+		number = take_turns(&changed, &done);
 		if (number == MCP_FLOWS)
 			return done;
 		served = number;
 	} else {
-		uint32_t work = flow_work;
+		uint32_t work = set_has(&flow_work, number);
 
-		flow_work = 0;
-		if (changed)
+		set_remove(&flow_work, number);
+		if (done)
 			acknowledge(number);
 		else
 			done = take_refusals();

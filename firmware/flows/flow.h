@@ -6,6 +6,7 @@
 #define MCP_FLOW_H
 
 #include "runtime.h"
+#include "sets.h"
 
 /* Flows are numbered lane * NODES + node. */
 #define MCP_FLOWS   (DIBBER_LANES * DIBBER_NODES)
@@ -17,7 +18,8 @@
 #define MCP_PATIENCE_MAX 32u	/* doubled at each replay, up to 1.6 ms */
 #define MCP_GIVE_UP	 800u	/* ticks without progress before a flow is given up: 40 ms */
 
-_Static_assert(MCP_FLOWS == 32, "a mask of flows is one word");
+_Static_assert(MCP_FLOWS % 32 == 0, "a register of flows is whole words");
+_Static_assert(MCP_FLOWS <= 256, "a flow's number has 8 bits in registers");
 
 enum flow_state {
 	FLOW_OPEN,
@@ -57,13 +59,13 @@ struct flow {
 } __attribute__((aligned(64))); /* the address of a flow is a shift */
 
 extern struct flow flows[MCP_FLOWS];
-extern uint32_t flow_work;   /* a bit for each flow that may go on */
-extern uint32_t flow_active; /* a bit for each flow that may have something under way */
-extern uint32_t flow_lost;   /* a bit for each node of which a flow was given up; send.c clears */
+extern struct set flow_work;   /* flows that may go on */
+extern struct set flow_active; /* flows that may have something under way */
+extern struct set flow_lost;   /* nodes of which a flow was given up; send.c clears */
 
 /* Flows whose target does not hold them any more, and the PSN that it refused. restart.c starts
  * them anew; `flow_restart_begun` are those that it has begun with. */
-extern uint32_t flow_restart, flow_restart_begun;
+extern struct set flow_restart, flow_restart_begun;
 extern uint16_t flow_restart_psn[MCP_FLOWS];
 
 /* Whether PSN `a` comes before `b`. */

@@ -143,7 +143,7 @@ def request_layout():
     """A get or atomic from another node, in a slot of the INBOX. `word` is its message word; if the
     slot holds a reply, the word of this reply.
     """
-    return EndpointDescription([("node", 4), ("slot", 5), ("word", 32)])
+    return EndpointDescription([("node", node_bits()), ("slot", 5), ("word", 32)])
 
 def verdict_layout():
     """The fast path's answer to an offer, in a cycle with `strobe`.
@@ -156,8 +156,13 @@ def verdict_layout():
 def digest_layout():
     """A valid inline put that the fast path did not take, in a cycle with `strobe`."""
     return [
-        ("strobe", 1), ("endpoint", 3), ("slot", 5), ("node", 4), ("solicit", 1), ("length", 7),
+        ("strobe", 1), ("endpoint", 3), ("slot", 5), ("node", node_bits()), ("solicit", 1), ("length", 7),
         ("cookie", 32)]
+
+def node_bits():
+    """Width of a node's number where it goes with a tag; four bits also if there are fewer nodes.
+    """
+    return max(4, (C.NODES - 1).bit_length())
 
 def tag_bits():
     """Width of a tag, which is set * SLOTS + slot, over all slot sets."""
@@ -172,7 +177,7 @@ def fast_put_layout():
     1.
     """
     return EndpointDescription(
-        [("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", 4), ("endpoint", 4),
+        [("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", node_bits()), ("endpoint", 4),
          ("slot", 5), ("cookie", 32), ("length", 32), ("solicit", 1)])
 
 def glance_layout():
@@ -186,7 +191,7 @@ def glance_layout():
 
 def ended_layout():
     """A packet other than a put that has left the fast path's flow; `kind` as enum fast_kind."""
-    return EndpointDescription([("kind", 2), ("tag", tag_bits()), ("node", 4)])
+    return EndpointDescription([("kind", 2), ("tag", tag_bits()), ("node", node_bits())])
 
 def expect_layout():
     """A new entry for the table of gets and receives under way; without `granted` the entry is
@@ -201,7 +206,7 @@ def answer_layout():
     completed the command.
     """
     return EndpointDescription(
-        [("node", 4), ("tag", 8), ("generation", 6), ("atomic", 1), ("value", 64)])
+        [("node", node_bits()), ("tag", 8), ("generation", 6), ("atomic", 1), ("value", 64)])
 
 def claimed_layout():
     """The state of a flow when the control program claims it from the fast path.
@@ -311,7 +316,7 @@ def job_done_layout():
 
 def job_end_layout():
     """The end of a job, with the node that it was sent to."""
-    return EndpointDescription(job_done_layout().payload_layout + [("node", 4)])
+    return EndpointDescription(job_done_layout().payload_layout + [("node", node_bits())])
 
 def express_layout():
     """A packet of the EXPRESS lane, made from a slot alone: an inline put, or with `message` the

@@ -44,7 +44,9 @@ import changed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = ROOT / "hw" / "sim"
-BUILD = ROOT / "build" / "sim"
+# A build for another number of nodes than 16 has a folder of its own.
+NODES = os.environ.get("DIBBER_NODES", "16")
+BUILD = ROOT / "build" / ("" if NODES == "16" else f"nodes-{NODES}") / "sim"
 
 CXXFLAGS = "-std=c++20 -O2 -g1 -Wall -Wextra -pthread"
 # Verilated code is large and compiled once. Functions of each cycle are optimised. Functions that a

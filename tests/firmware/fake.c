@@ -74,9 +74,9 @@ void fake_ack(uint32_t flow, uint32_t psn)
 {
 	(&REG(ACKED))[flow] = psn;
 	if (fast_is_armed(flow) && !fast_waits(flow))
-		REG(FAST_MOVED) |= 1u << flow;
+		FLOW_WORD(FAST_MOVED, flow) |= FLOW_BIT(flow);
 	else if (!fast_is_armed(flow))
-		REG(ACKED_CHANGED) |= 1u << flow;
+		FLOW_WORD(ACKED_CHANGED, flow) |= FLOW_BIT(flow);
 }
 
 void fake_job_done(uint32_t tag, uint32_t status, uint32_t psn, uint32_t checksum)
@@ -91,7 +91,7 @@ void fake_job_done(uint32_t tag, uint32_t status, uint32_t psn, uint32_t checksu
 
 void fake_nak(uint32_t flow)
 {
-	REG(NAKED) |= 1u << flow;
+	FLOW_WORD(NAKED, flow) |= FLOW_BIT(flow);
 }
 
 /* A packet has left to its end. */
@@ -133,15 +133,20 @@ static uint32_t events(void)
 
 	value |= (uint32_t)(fast_pending() != 0) << DIBBER_MCP_EVENTS_COMMAND_SHIFT;
 	value |= (uint32_t)fake_waiting(FIFO_JOB_DONE) << DIBBER_MCP_EVENTS_JOB_DONE_SHIFT;
-	value |= (uint32_t)(REG(ACKED_CHANGED) != 0) << DIBBER_MCP_EVENTS_ACK_SHIFT;
+	value |= (uint32_t)fake_any(&REG(ACKED_CHANGED)) << DIBBER_MCP_EVENTS_ACK_SHIFT;
 	value |= (uint32_t)fake_waiting(FIFO_REFUSAL) << DIBBER_MCP_EVENTS_REFUSAL_SHIFT;
 	value |= (uint32_t)fake_waiting(FIFO_ARRIVAL) << DIBBER_MCP_EVENTS_ARRIVAL_SHIFT;
 	value |= (uint32_t)((int32_t)((uint32_t)cycles - timer) >= 0)
 		 << DIBBER_MCP_EVENTS_TIMER_SHIFT;
+#if DIBBER_NODES > 16
+	value |= (uint32_t)(fake_any(&REG(NAKED)) || REG(LINK_CHANGED) || fake_any(&REG(GIVEN)))
+		 << DIBBER_MCP_EVENTS_REPLAY_SHIFT;
+#else
 	value |= (uint32_t)(REG(NAKED) != 0) << DIBBER_MCP_EVENTS_NAK_SHIFT;
 	value |= (uint32_t)(REG(LINK_CHANGED) != 0) << DIBBER_MCP_EVENTS_LINK_SHIFT;
-	value |= (uint32_t)fake_waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
 	value |= (uint32_t)(REG(GIVEN) != 0) << DIBBER_MCP_EVENTS_GIVEN_SHIFT;
+#endif
+	value |= (uint32_t)fake_waiting(FIFO_ATOMIC) << DIBBER_MCP_EVENTS_ATOMIC_SHIFT;
 	value |= (uint32_t)fake_waiting(FIFO_SCOUT) << DIBBER_MCP_EVENTS_SCOUT_SHIFT;
 	return value | (REG(EXPRESS_SPACE) ? fast_digest() : 0);
 }
@@ -173,6 +178,8 @@ uint32_t fake_read(uint32_t address)
 	if (offset - DIBBER_MCP_ACKED < 4 * DIBBER_LANES * DIBBER_NODES)
 		return fake_registers[offset / 4] | (uint32_t)fake_waiting(FIFO_REFUSAL)
 							    << DIBBER_MCP_ACKED_REFUSAL_SHIFT;
+	if (offset - DIBBER_MCP_FAST_ACTIVE < 4 * FLOW_WORDS)
+		return fast_active(8 * (offset - DIBBER_MCP_FAST_ACTIVE));
 	switch (offset) {
 	case DIBBER_MCP_EVENTS:
 	case DIBBER_MCP_EVENTS_HELD: /* without a wait: the tests' time stands while they look */
@@ -185,8 +192,6 @@ uint32_t fake_read(uint32_t address)
 		return fast_room();
 	case DIBBER_MCP_FAST_BUSY:
 		return fast_busy();
-	case DIBBER_MCP_FAST_ACTIVE:
-		return fast_active();
 	case DIBBER_MCP_CLAIM_STATE:
 	case DIBBER_MCP_CLAIM_ENTRY:
 	case DIBBER_MCP_CLAIM_COOKIE:
@@ -254,6 +259,21 @@ static void again(uint32_t which, uint32_t shift, bool (*take)(uint32_t, uint32_
 		oldest[0] |= 1u << shift;
 }
 
+/* A write of ones clears bits of a register of flows. Returns whether it is one. */
+static bool clear_flows(uint32_t offset, uint32_t value)
+{
+	static const uint32_t bases[] = { DIBBER_MCP_ACKED_CHANGED, DIBBER_MCP_NAKED,
+					  DIBBER_MCP_FAST_MOVED, DIBBER_MCP_PEER_WORKS,
+					  DIBBER_MCP_GIVEN };
+
+	for (uint32_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++)
+		if (offset - bases[i] < 4 * FLOW_WORDS) {
+			fake_registers[offset / 4] &= ~value;
+			return true;
+		}
+	return false;
+}
+
 void fake_write(uint32_t address, uint32_t value)
 {
 	uint32_t offset = address - DIBBER_MCP_REGISTER_BASE;
@@ -269,6 +289,8 @@ void fake_write(uint32_t address, uint32_t value)
 	}
 	if (offset >= DIBBER_MCP_SIZE)
 		abort();
+	if (clear_flows(offset, value))
+		return;
 	switch (offset) {
 	case DIBBER_MCP_TIMER:
 		REG(TIMER) = timer = value;
@@ -287,12 +309,6 @@ void fake_write(uint32_t address, uint32_t value)
 		break;
 	case DIBBER_MCP_JOB_DONE_POP:
 		pop(FIFO_JOB_DONE);
-		break;
-	case DIBBER_MCP_ACKED_CHANGED:
-		REG(ACKED_CHANGED) &= ~value;
-		break;
-	case DIBBER_MCP_NAKED:
-		REG(NAKED) &= ~value;
 		break;
 	case DIBBER_MCP_LINK_CHANGED:
 		REG(LINK_CHANGED) &= ~value;
@@ -339,20 +355,11 @@ void fake_write(uint32_t address, uint32_t value)
 	case DIBBER_MCP_ARRIVAL_POP:
 		pop(FIFO_ARRIVAL);
 		break;
-	case DIBBER_MCP_FAST_MOVED:
-		REG(FAST_MOVED) &= ~value;
-		break;
-	case DIBBER_MCP_PEER_WORKS:
-		REG(PEER_WORKS) &= ~value;
-		break;
 	case DIBBER_MCP_SEND_MOVED:
 		REG(SEND_MOVED) &= ~value;
 		break;
 	case DIBBER_MCP_SRAM_WRITTEN:
 		REG(SRAM_WRITTEN) &= ~value;
-		break;
-	case DIBBER_MCP_GIVEN:
-		REG(GIVEN) &= ~value;
 		break;
 	case DIBBER_MCP_PUT_START:
 		if (!REG(EXPRESS_SPACE))

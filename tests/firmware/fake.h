@@ -25,6 +25,21 @@ extern uint8_t fake_slots[DIBBER_SLOT_SETS * DIBBER_SLOTS * DIBBER_SLOT_BYTES];
 
 #define REG(name) fake_registers[DIBBER_MCP_##name / 4]
 
+/* A register with a bit for each flow: the word of a flow, the flow's bit, and whether any is set.
+ */
+#define FLOW_WORDS	      ((DIBBER_LANES * DIBBER_NODES + 31) / 32)
+#define FLOW_WORD(name, flow) (&REG(name))[(flow) / 32]
+#define FLOW_BIT(flow)	      (1u << (flow) % 32)
+
+static inline bool fake_any(const uint32_t *words)
+{
+	uint32_t any = 0;
+
+	for (uint32_t i = 0; i < FLOW_WORDS; i++)
+		any |= words[i];
+	return any;
+}
+
 /* In the log, beside the value of JOB_START or EXPRESS_START: the fast path started it. */
 #define FAKE_FAST (1u << 31)
 
@@ -41,7 +56,7 @@ uint32_t fast_pending(void);
 uint32_t fast_digest(void); /* what EVENTS shows of an inline put, or 0 */
 uint32_t fast_room(void);
 uint32_t fast_busy(void);
-uint32_t fast_active(void);
+uint32_t fast_active(uint32_t first); /* of 32 flows from `first` on */
 bool fast_is_armed(uint32_t flow);
 bool fast_waits(uint32_t flow); /* something that was asked there for its answer */
 bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn); /* false: the program's */

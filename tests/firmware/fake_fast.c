@@ -240,12 +240,14 @@ uint32_t fast_busy(void)
 	return busy;
 }
 
-uint32_t fast_active(void)
+uint32_t fast_active(uint32_t first)
 {
 	uint32_t active = 0;
 
-	for (uint32_t i = 0; i < FLOWS; i++)
-		active |= (uint32_t)(flows[i].armed && (flows[i].puts || flows[i].asks)) << i;
+	for (uint32_t i = 0; i < 32; i++)
+		active |= (uint32_t)(flows[first + i].armed &&
+				     (flows[first + i].puts || flows[first + i].asks))
+			  << i;
 	return active;
 }
 
@@ -630,7 +632,7 @@ void fast_work(void)
 void fake_give(uint32_t flow)
 {
 	flows[flow].armed = false;
-	REG(GIVEN) |= 1u << flow;
+	FLOW_WORD(GIVEN, flow) |= FLOW_BIT(flow);
 }
 
 bool fast_job_done(uint32_t tag, uint32_t status, uint32_t psn)
@@ -681,7 +683,7 @@ bool fast_answered(uint32_t arrival, uint32_t value)
 		if (atomic)
 			fake_log_write(DIBBER_MCP_INBOX_FREE, slot % DIBBER_SLOTS, fake_registers,
 				       0);
-		REG(FAST_MOVED) |= 1u << node;
+		FLOW_WORD(FAST_MOVED, node) |= FLOW_BIT(node);
 		fake_fast_completions++;
 		return true;
 	}

@@ -34,7 +34,7 @@ from dibber.interface.generate import c_header, write_if_changed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"
-OUT = ROOT / "build" / "tests" / "firmware"
+OUT = ROOT / "build" / "tests" / ("firmware" if C.NODES == 16 else f"firmware-{C.NODES}")
 IDENTITY = 0x1D1D1D1D
 SCALARS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 
@@ -339,6 +339,11 @@ class Fake:
             self.consumers[name][index] = value & 0xFFFFFFFF
             return
         self.registers[MCP[name].offset // 4 + index] = value & 0xFFFFFFFF
+
+    def mark(self, name, *flows):
+        """Set the bits of flows in a register that has one for each."""
+        for flow in flows:
+            self[name, flow // 32] |= 1 << flow % 32
 
     def collect(self):
         """Move the program's actions from the log to `jobs`, `resets`, `regions` and `posted`."""

@@ -758,7 +758,7 @@ def test_an_ask_whose_answer_comes_slowly_is_not_claimed(asking):
     [message] = asked(asking, get(cookie=0))
     asking.settle()
     for _ in range(50_000 // 40):
-        asking["PEER_WORKS"] = 1 << 1
+        asking.mark("PEER_WORKS", 1)
         asking.settle(40 * MICROSECOND)
     assert asking.shared("claims") == 0 and asking.statuses == {}
     asking.settle(150 * MICROSECOND)
@@ -774,7 +774,7 @@ def test_what_is_stored_here_does_not_help_a_packet_that_is_lost(asking):
     take(asking, inline(cookie=0))
     asking.work()
     for _ in range(200 // 20):
-        asking["PEER_WORKS"] = 1 << 1
+        asking.mark("PEER_WORKS", 1)
         asking.settle(20 * MICROSECOND)
     assert asking.epoch[1] == 2 and asking.statuses == {0: 0}
 

@@ -602,7 +602,7 @@ def test_a_get_has_time_while_payload_of_its_node_comes_and_40_ms_behind_that(ca
     card.step()
     card.ack(1, 0)
     for _ in range(100_000 // 40):
-        card["PEER_WORKS"] = 1 << 1
+        card.mark("PEER_WORKS", 1)
         card.wait(40 * MICROSECOND, step=20 * MICROSECOND)
     card.wait(TIMEOUT - 300 * MICROSECOND)
     assert card.entries() == []
@@ -616,7 +616,7 @@ def test_payload_of_another_node_gives_a_get_no_time(card):
     card.step()
     card.ack(1, 0)
     for _ in range(40_400 // 40):
-        card["PEER_WORKS"] = 1 << 2 | 1 << BULK + 1
+        card.mark("PEER_WORKS", 2, BULK + 1)
         card.wait(40 * MICROSECOND, step=20 * MICROSECOND)
     assert endings(card) == [(7, "TIMEOUT")]
 

@@ -596,7 +596,7 @@ def test_while_the_target_says_that_it_is_storing_nothing_is_sent_again(wired, f
     wired.step()
     wired.work()
     for _ in range(60_000 // 40):
-        wired["PEER_WORKS"] = 1 << FLOW
+        wired.mark("PEER_WORKS", FLOW)
         wired.settle(40 * MICROSECOND)
     assert wired.epoch[FLOW] == 1 and wired.statuses == {} and wired.shared("claims") == (not fast)
     wired.settle(80 * MICROSECOND)

@@ -9,7 +9,8 @@ so a route of each transfer comes back within the 40 ms of the replay, and each 
 OK. With --kill, a switch is then off for good. Transfers between two cards must end OK if each of
 the two knows a route to the other that does not pass this switch, and with TIMEOUT otherwise.
 
-The same seed gives the same run. Needs the switches of `make switches`.
+The longest gap is that between the ends of two transfers of one card while faults come and go. The
+same seed gives the same run. Needs the switches of `make switches`.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -104,6 +105,13 @@ class Share:
     def __post_init__(self):
         count = len(self.targets)
         self.statuses, self.began, self.ended = [None] * count, [0] * count, [0] * count
+
+    def gap(self, count):
+        """The longest time (ns) between the ends of two of the first `count` transfers, one after
+        the other, or 0.
+        """
+        ended = sorted(end for end in self.ended[:count] if end)
+        return max((after - before for before, after in zip(ended, ended[1:])), default=0)
 
 
 def send(side, share, keys, first):
@@ -265,6 +273,7 @@ def run(shape, packets, faults, seed, kill):
         "faults": kinds,
         "killed": dead if kill else None,
         "longest_us": round(max(times, default=0) / 1000, 1),
+        "gap_us": round(max(share.gap(each) for share in shares) / 1000, 1),
         "ended_us": round(max(max(share.ended) for share in shares) / 1000),
         "failures": failures[:20],
         "wall_seconds": round(time.monotonic() - wall, 1),
@@ -293,7 +302,8 @@ def main():
         print(
             f"torus: {result['transfers']} transfers through {result['shape']}: "
             f"{result['statuses']}, faults {result['faults']}, longest "
-            f"{result['longest_us']:g} us, {len(result['failures'])} failures, "
+            f"{result['longest_us']:g} us, longest gap of a card {result['gap_us']:g} us, "
+            f"{len(result['failures'])} failures, "
             f"{result['wall_seconds']} s"
         )
         print("\n".join(result["failures"]))

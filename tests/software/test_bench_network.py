@@ -108,3 +108,11 @@ def test_a_report_has_bound_limit_and_shares_of_flows_that_end_at_different_time
     assert row["value"] == round(2 * 4 * 4096 / 8e-3 / 1e6, 1)
     assert (row["least_share"], row["most_share"]) == (0.667, 1.333)
     assert row["fairness"] == 0.9 and row["bound"] == row["limit"] == 494.2
+
+
+def test_series_of_pattern_are_patterns_and_networks():
+    named = lambda *series: {(p.series, p.x) for p in traffic.points(series or traffic.KINDS)}
+    one = {("one", traffic.BASE)}
+    assert named() == one | {(k, n) for k in traffic.KINDS for n in traffic.NETWORKS}
+    assert named("torus:4x4") == one | {(k, "torus:4x4") for k in traffic.KINDS}
+    assert named("shift", "tree:16") == one | {("shift", "tree:16")}

@@ -219,3 +219,10 @@ def test_a_new_signal_is_as_busy_as_its_block():
 
 def test_the_committed_file_is_read():
     assert activity.read().of_name("nothing_like_this") is not None
+
+
+def test_a_wide_shift_writes_the_argument_behind_its_widths():
+    text = "VL_SHIFTL_WWI(128,128,7, L7_to, i1.from, (IData)(i1.by))"
+    assert statements.assignment(text) == (text, "L7_to", "", {"i1.from", "i1.by"})
+    with pytest.raises(UnknownForm):
+        statements.assignment("VL_SHIFTL_WWI(128,128,7, L7_to, i1.from, i1.by++)")

@@ -46,8 +46,8 @@ class Network(ctypes.Structure):
         ("own", ctypes.c_uint16),
         ("truncated", ctypes.c_uint16),
         ("uplink", Peer),
-        ("hosts", ctypes.c_uint32),
-        ("conflicts", ctypes.c_uint32),
+        ("hosts", ctypes.c_uint64),
+        ("conflicts", ctypes.c_uint64),
         ("scouts", ctypes.c_uint32),
         ("switches", ctypes.c_uint32),
         ("sw", Switch * SWITCHES),
@@ -293,6 +293,33 @@ def test_a_chain_of_seven_switches_that_answer_is_mapped_and_routed(mapper):
         [route] = fabric.routes(network, 1 - node)
         assert fabric.walk(node, route)[0] == fabric.hosts[1 - node]
         assert [sw.first for sw in network.sw[:7]] == [2, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_ring_of_eight_switches_has_all_routes_and_one_of_nine_lacks_a_pair(mapper):
+    """Up/down routes go round the ring on the side of the root, and pass seven switches at most."""
+    for switches, lacking in ((8, []), (9, [(3, 5), (5, 3)])):
+        fabric = ring(mapper, switches)
+        mapper.fabric_tell((1 << switches) - 1)
+        found = []
+        for node in fabric.hosts:
+            network = fabric.map(node)
+            assert (network.hosts, network.truncated) == ((1 << switches) - 1, 0)
+            found += [
+                (node, m) for m in fabric.hosts if m != node and not fabric.routes(network, m)
+            ]
+        assert found == lacking
+
+
+def test_a_map_ends_where_routes_end(mapper):
+    """In a ring of 16 switches, a card sees those that seven hops reach, and says that there may be
+    more.
+    """
+    fabric = ring(mapper, 16)
+    mapper.fabric_tell(0xFFFF)
+    for node in (0, 7):
+        network = fabric.map(node)
+        assert network.switches == 15 and network.truncated
+        assert network.hosts.bit_count() == 13
 
 
 def test_a_switch_whose_answers_are_lost_is_asked_again(mapper):

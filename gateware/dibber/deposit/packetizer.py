@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, PACKET_FLAG, STATUS
-from dibber.layouts import job_end_layout, payload_layout, send_layout
+from dibber.layouts import job_end_layout, node_bits, payload_layout, send_layout
 from dibber.common.places import Place, Row
 
 from dibber.deposit.checksum import Checksum
@@ -72,7 +72,7 @@ class Packetizer(LiteXModule):
 
         self.queue = queue = Place(send_layout())
         self.ended = ended = Row(
-            [("tag", 10), ("status", 8), ("psn", 16), ("node", 4), ("summed", 1)], 2)
+            [("tag", 10), ("status", 8), ("psn", 16), ("node", node_bits()), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
 
         # Packet. `bytes_left`, `skip` and `psn` are wide, so they are updated one cycle after the

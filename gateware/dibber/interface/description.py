@@ -6,6 +6,8 @@ docs/design explains the layouts. The interface hash covers names and layouts, b
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import os
+
 from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
 from dibber.interface.ethernet import (
@@ -14,6 +16,24 @@ from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SW
 from dibber.interface.window import WINDOW, WINDOW_CONSTANTS
 
 VERSION = (0, 5)
+
+# Nodes --------------------------------------------------------------------------------------------
+
+NODES_CHOICES = (16, 64)
+
+def nodes_of(text):
+    """NODES as the environment variable DIBBER_NODES has it; ValueError for anything else."""
+    if text not in map(str, NODES_CHOICES):
+        raise ValueError(
+            f"DIBBER_NODES={text!r}: a build is for {' or '.join(map(str, NODES_CHOICES))} nodes")
+    return int(text)
+
+# The one parameter of a whole build: gateware, control program, library and driver have to agree,
+# and INTERFACE_HASH, which covers this number, tells if they do not.
+NODES       = nodes_of(os.environ.get("DIBBER_NODES", "16"))
+MORE_NODES  = NODES > 16
+NODE_BITS   = (NODES - 1).bit_length()
+FLOW_WORDS  = 2*NODES//32  # words of a register with a bit for each flow
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -57,7 +77,7 @@ CONSTANTS = (
     ("VECTORS",                   8, "MSI-X vectors"),
     ("HOLD_OFF_UNIT",           128, "cycles of a unit of HOLD_OFF.time"),
     ("REGIONS",                  64, "entries of the region table, a power of two"),
-    ("NODES",                    16, "number of nodes in a network, this card included"),
+    ("NODES",                 NODES, "number of nodes in a network, this card included"),
     ("ROUTES",                    4, "routes to a node that the control program stores"),
     ("ROUTE_HOPS",                7,
         "largest number of switches on a route. A route is one word: bits 3:0 are the number of "
@@ -328,7 +348,7 @@ TRACE = enum("trace", 24,
     ("OPEN",        13, "(endpoint, COMMAND_HEAD)"),
     ("CLOSE",       14, "(endpoint, COMMAND_HEAD)"),
     ("REPLAY",      15, "a flow was rewound (flow, extended PSN that is missing)"),
-    ("LINK",        16, "the link changed (LINK, flows with packets under way)"),
+    ("LINK",        16, "the link changed (LINK, flows 31:0 with packets under way)"),
     ("STRAY",       17, "a message that matches no command here (ARRIVAL, message word)"),
     ("ARM",         18, "a flow was given to the fast path (flow, extended PSN)"),
     ("CLAIM",       19, "a flow was taken back from the fast path (flow, puts under way)"),
@@ -622,7 +642,7 @@ SHARED = struct("mcp_shared", 8192,
     Member("strays",     "u32", "messages dropped because they match no command here"),
     Member("turns",      "u32", "turns of the event loop, modulo 2³²"),
     Member("claims",     "u32", "flows taken back from the fast path"),
-    Member("routes",     "mcp_routes", "indexed by node", count=16),
+    Member("routes",     "mcp_routes", "indexed by node", count=NODES),
     Member("scouts",     "u32", "scouts that were answered"),
     Member("checksums",  "u32", "Internet checksums that were put into completions"),
     Member("messages",   "u32",
@@ -630,7 +650,7 @@ SHARED = struct("mcp_shared", 8192,
     Member("regions",    "u32", "regions added"),
     Member("events",     "u32", "number of trace events, by enum trace", count=32),
     Member("image_bytes","u32", "bytes of the image that was started"),
-    Member("reserved",   "u32", "0", count=746),
+    Member("reserved",   "u32", "0", count=746 - 8*(NODES - 16)),
     Member("version",    "u32", "interface version"),
     Member("hash",       "u32", "interface hash"),
     known=(TRACE_ENTRY, HANDLER, TRAP, ROUTES))
@@ -762,8 +782,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
             "number of endpoints, from 0 on: a power of two, at most ENDPOINTS. Pages of other "
             "endpoints read as 0 and ignore writes"),
         Field("slots",       8, "constant SLOTS"),
-        Field("regions",    10, "constant REGIONS"),
-        Field("nodes",       6, "constant NODES"))),
+        Field("regions",     9 if MORE_NODES else 10, "constant REGIONS"),
+        Field("nodes",       7 if MORE_NODES else 6, "constant NODES"))),
     Register("DATA_WIDTH",        "ro", "bits of the data path: 64, 128 or 256"),
     Register("SCRATCH",           "rw", "for the host's own tests"),
     Register("NODE_ID",           "rw", "this card's node number, 0…NODES-1"),
@@ -898,14 +918,16 @@ MCP = bank("mcp", "the control program's registers",
         Field("refusal", 1, "REFUSAL is valid"),
         Field("arrival", 1, "ARRIVAL is valid"),
         Field("timer",   1, "CYCLES_LOW has reached TIMER"),
-        Field("nak",     1, "NAKED is not 0"),
-        Field("link",    1, "LINK_CHANGED is not 0"),
+        # A wide node number leaves room for one bit in place of three, which one handler serves.
+        *((Field("replay", 1, "NAKED, LINK_CHANGED or GIVEN is not 0"),) if MORE_NODES else (
+            Field("nak",     1, "NAKED is not 0"),
+            Field("link",    1, "LINK_CHANGED is not 0"))),
         Field("atomic",  1, "ATOMIC_DONE is valid"),
-        Field("given",   1, "GIVEN is not 0"),
+        *(() if MORE_NODES else (Field("given", 1, "GIVEN is not 0"),)),
         Field("scout",   1, "SCOUT is valid"),
         Field("length",  7, "with put: payload bytes"),
         Field("solicit", 1, "with put: flag SOLICIT"),
-        Field("node",    4, "with put: target node"),
+        Field("node",    NODE_BITS, "with put: target node"),
         Field("slot",    5, "with put: slot number"),
         Field("endpoint",3, "with put: endpoint number"),
         Field("put",     1,
@@ -971,17 +993,20 @@ MCP = bank("mcp", "the control program's registers",
         "the start"),
     Register("FAST_ACTIVE",  "ro",
         "one bit for each armed flow with anything under way: puts, and gets and atomics until "
-        "their answers"),
+        "their answers", count=FLOW_WORDS),
     Register("FAST_MOVED",   "w1c",
         "one bit for each armed flow. Lane BULK: its ACKED moved. Lane EXPRESS: something ended; "
-        "while gets and atomics wait for answers, one of these. Write ones to clear"),
+        "while gets and atomics wait for answers, one of these. Write ones to clear",
+        count=FLOW_WORDS),
     Register("PEER_WORKS",   "w1c",
         "one bit for each flow. Lane BULK: its target is still storing a packet. Lane EXPRESS: "
-        "payload of lane BULK from this node is being stored here. Write ones to clear"),
+        "payload of lane BULK from this node is being stored here. Write ones to clear",
+        count=FLOW_WORDS),
     Register("SEND_MOVED",   "w1c",
         "1: the send engine has delivered payload or ended a job since this bit was cleared"),
     Register("GIVEN",        "w1c",
-        "one bit for each flow that was disarmed because a job failed; write ones to clear"),
+        "one bit for each flow that was disarmed because a job failed; write ones to clear",
+        count=FLOW_WORDS),
     Register("ARM_PLACE", "wk", "next flow to be armed", (
         Field("psn",        16, "PSN of its next packet; all earlier ones are acknowledged"),
         Field("incarnation", 8, "of the flow"),
@@ -1068,21 +1093,22 @@ MCP = bank("mcp", "the control program's registers",
         Field("message",  1, "send the whole slot as a MESSAGE"))),
     Register("EXPRESS_SPACE", "ro", "packets that can be queued now"),
 
-    Register("ACKED_CHANGED","w1c","one bit for each flow whose ACKED moved; write ones to clear"),
+    Register("ACKED_CHANGED","w1c","one bit for each flow whose ACKED moved; write ones to clear",
+        count=FLOW_WORDS),
     Register("NAKED",        "w1c",
-        "one bit for each flow with a missing packet; write ones to clear"),
+        "one bit for each flow with a missing packet; write ones to clear", count=FLOW_WORDS),
     Register("ACKED", "ro", "for each flow", (
         Field("psn",    16, "last acknowledged PSN"),
         Field("refusal", 1,
             "REFUSAL is valid, or will be at once: a refusal that `psn` covers is "
-            "there")), count=32),
+            "there")), count=2*NODES),
     Register("LEFT", "ro",
         "for each flow: the last packet that has completely left the card since the flow was "
         "reset or rewound", (
         Field("psn",    16, "its PSN"),
         Field("valid",   1, "a packet has left"),
         Field("vain",    1,
-            "packets were dropped, because the target did not answer a question")), count=32),
+            "packets were dropped, because the target did not answer a question")), count=2*NODES),
     Register("FLOW_RESET", "wo",
         "start a new incarnation of a flow: its ACKED becomes 0xffff and its epoch 0. Waiting "
         "packets of other incarnations are dropped, and their acknowledgements ignored", (
@@ -1163,10 +1189,10 @@ MCP = bank("mcp", "the control program's registers",
         "the word that EVENTS showed for it, with a status in place of the events. Hardware "
         "knows the cookie", (
         Field("status",   8, "enum status"),
-        Field("reserved", 3, "any"),
+        Field("reserved", 1 if MORE_NODES else 3, "any"),
         Field("length",   7, "payload bytes"),
         Field("solicit",  1, "raise the queue's interrupt"),
-        Field("node",     4, "the other node"),
+        Field("node",     NODE_BITS, "the other node"),
         Field("slot",     5, "slot number"),
         Field("endpoint", 3, "endpoint number"))),
     Register("POST_SPACE",   "ro", "posts that can be queued now"),

@@ -35,6 +35,10 @@ def flow_bit(event):
     """
     return bits_of(FLOWS, event.flow, event.strobe)
 
+def all_of(words):
+    """The bits of a register of one word or of several."""
+    return words[0] if len(words) == 1 else Cat(*words)
+
 # MCP Registers ------------------------------------------------------------------------------------
 
 class ControlRegisters(LiteXModule):
@@ -174,6 +178,7 @@ class ControlRegisters(LiteXModule):
             single=("LINK_CHANGED", "SRAM_WRITTEN", "SEND_MOVED"))
         self.port    = bank.port
         self.events  = bank.fields(MCP, "EVENTS")
+        self.causes  = []  # of EVENTS.replay
         self.digests = PutDigests(endpoints)
         self.show_state(host)
         self.add_timer(cycles)
@@ -188,6 +193,18 @@ class ControlRegisters(LiteXModule):
         self.add_queues()
         self.add_routes()
         self.add_regions()
+        if self.causes:
+            self.comb += self.events["replay"].eq(Reduce("OR", self.causes))
+
+    def replays(self, name, cause):
+        """A statement that shows a cause of a replay in EVENTS: as a bit of its own, or as one of the
+        causes of the bit for all.
+        """
+        if name in self.events:
+            return self.events[name].eq(cause)
+        shown = Signal(name=f"shows_{name}")
+        self.causes.append(shown)
+        return shown.eq(cause)
 
     # State ----------------------------------------------------------------------------------------
 
@@ -292,7 +309,6 @@ class ControlRegisters(LiteXModule):
         """What the fast path may do, which flows it has, and what it gives back."""
         bank = self.bank
         status, storage, strobe = bank.status, bank.storage, bank.strobe
-        events = self.events
         digests = self.digests
         opcodes = bank.fields(MCP, "FAST_OPCODES")
         place   = bank.fields(MCP, "ARM_PLACE")
@@ -305,12 +321,12 @@ class ControlRegisters(LiteXModule):
             status["GENERATION"][0].eq(self.generation),
             self.advance.eq(strobe["GENERATION_NEXT"][0]),
             status["FAST_BUSY"][0].eq(self.fast_busy | digests.busy),
-            status["FAST_ACTIVE"][0].eq(self.fast_active),
-            status["FAST_MOVED"][0].eq(Reduce("OR", [flow_bit(event) for event in self.fast_moved])),
-            status["PEER_WORKS"][0].eq(flow_bit(self.works) | self.storing),
+            all_of(status["FAST_ACTIVE"]).eq(self.fast_active),
+            all_of(status["FAST_MOVED"]).eq(Reduce("OR", [flow_bit(event) for event in self.fast_moved])),
+            all_of(status["PEER_WORKS"]).eq(flow_bit(self.works) | self.storing),
             status["SEND_MOVED"][0].eq(self.send_moved),
-            status["GIVEN"][0].eq(flow_bit(self.given)),
-            events["given"].eq(storage["GIVEN"][0] != 0),
+            all_of(status["GIVEN"]).eq(flow_bit(self.given)),
+            self.replays("given", all_of(storage["GIVEN"]) != 0),
             self.arm.strobe.eq(strobe["FLOW_ARM"][0]),
             *[getattr(self.arm, name).eq(arm[name]) for name in ["flow", "epoch"]],
             *[getattr(self.arm, name).eq(place[name]) for name in ["psn", "incarnation"]],
@@ -334,12 +350,11 @@ class ControlRegisters(LiteXModule):
         """LINK and LINK_CHANGED."""
         bank = self.bank
         status, storage = bank.status, bank.storage
-        events = self.events
         before, watching = Signal(), Signal()
         self.comb += [
             status["LINK"][0].eq(self.link_up),
             status["LINK_CHANGED"][0].eq(watching & (before ^ self.link_up)),
-            events["link"].eq(storage["LINK_CHANGED"][0] != 0),
+            self.replays("link", storage["LINK_CHANGED"][0] != 0),
         ]
         self.sync += [
             before.eq(self.link_up),
@@ -421,16 +436,16 @@ class ControlRegisters(LiteXModule):
             status["ACKED"][0].eq(Cat(self.acked.psn, self.refusals.valid | self.refusal_waiting)),
             self.left.flow.eq(bank.index["LEFT"]),
             status["LEFT"][0].eq(Cat(self.left.psn, self.left.valid, self.left.vain)),
-            status["ACKED_CHANGED"][0].eq(flow_bit(self.changed)),
-            events["ack"].eq(storage["ACKED_CHANGED"][0] != 0),
+            all_of(status["ACKED_CHANGED"]).eq(flow_bit(self.changed)),
+            events["ack"].eq(all_of(storage["ACKED_CHANGED"]) != 0),
             self.flow_reset.strobe.eq(strobe["FLOW_RESET"][0]),
             self.flow_reset.flow.eq(reset["flow"]),
             self.flow_reset.incarnation.eq(reset["incarnation"]),
             self.flow_rewind.strobe.eq(strobe["FLOW_REWIND"][0]),
             self.flow_rewind.flow.eq(rewind["flow"]),
             self.flow_rewind.epoch.eq(rewind["epoch"]),
-            status["NAKED"][0].eq(flow_bit(self.naked)),
-            events["nak"].eq(storage["NAKED"][0] != 0),
+            all_of(status["NAKED"]).eq(flow_bit(self.naked)),
+            self.replays("nak", all_of(storage["NAKED"]) != 0),
 
             self.refusals.connect(refusal_queue.sink),
             # It rises one cycle after a refusal enters the queue, and one cycle before the refusal

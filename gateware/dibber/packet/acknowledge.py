@@ -17,12 +17,17 @@ from dibber.common.places import Row
 # Lowest Bit ---------------------------------------------------------------------------------------
 
 def lowest(bits):
-    """Index of the lowest set bit of 16, as an expression, in groups of four: three LUTs deep."""
-    assert len(bits) == 16
-    index  = lambda four: Cat(~four[0] & (four[1] | ~four[2]), ~four[0] & ~four[1])
-    fours  = [bits[n:n + 4] for n in range(0, 16, 4)]
-    chosen = index([four != 0 for four in fours])
-    lows   = [index(four) for four in fours]
+    """Index of the lowest set bit of 4, 16 or 64, as an expression, in groups of four: for 16 bits
+    three LUTs deep.
+    """
+    assert len(bits) in (4, 16, 64)
+    index = lambda four: Cat(~four[0] & (four[1] | ~four[2]), ~four[0] & ~four[1])
+    if len(bits) == 4:
+        return index(bits)
+    quarter = len(bits)//4
+    groups  = [bits[n:n + quarter] for n in range(0, len(bits), quarter)]
+    chosen  = index([group != 0 for group in groups])
+    lows    = [lowest(group) for group in groups]
     return Cat(
         Mux(chosen[1], Mux(chosen[0], lows[3], lows[2]), Mux(chosen[0], lows[1], lows[0])), chosen)
 

@@ -62,7 +62,7 @@ def main():
     args = parser.parse_args()
     variant = build.Variant(unoptimised=True, counted=True)
     program = build.build_card(args.profile, "2", "dibber-replay", variant)
-    card = build.BUILD / f"card{build.card_of(args.profile)[-1]}"
+    card = build.BUILD / f"card{build.card_of(args.profile).name}"
     names = (card / "counted" / "units.txt").read_text()
     measured = {}
     for unit, found in zip(

@@ -25,9 +25,10 @@ EXPRESSION = re.compile(
     rf"(?:{VARIABLE.pattern}|V\w+__ConstPool__\w+|[ICSQ]Data\b|{PURE}(?=\()|0x[0-9a-f]+U?L*|\d+U?L*"
     r"|==|!=|<=|>=|[-+*/%&|^~!<>?:()\[\], ])*"
 )
-# Functions that write all words of their second argument.
+# Functions that write all words of the argument behind their widths.
 WIDE = re.compile(
-    r"VL_(?:ADD|SUB|MUL|ASSIGN|AND|OR|XOR|NOT|SHIFTL|SHIFTR)_[WI]+\(\w+, ([\w.]+), (.*)\)"
+    r"VL_(?:ADD|SUB|MUL|ASSIGN|AND|OR|XOR|NOT|SHIFTL|SHIFTR)_[WI]+"
+    r"\((?:\d+,)*\w+, ([\w.]+), (.*)\)"
 )
 ASSIGNMENT = re.compile(rf"({VARIABLE.pattern})((?:\[[^=]*\])?) = (.*)")
 CONSTANT_INDEX = re.compile(r"\[(\d+|0x[0-9a-f]+)U\]")

@@ -73,11 +73,14 @@ def survey(card, attempts, enter):
     if circle := libdibber.circle_of(network):
         outputs = ", ".join(f"switch {switch} port {port}" for switch, port in circle)
         raise CommandError(f"the routes of this map can deadlock, none is entered: {outputs}")
-    if enter:
-        for node in found["hosts"]:
-            ways = libdibber.routes_to(network, node)
-            for place in range(C.ROUTES if node != network.own else 0):
-                card.set_route(node, place, ways[place] if place < len(ways) else None)
+    others = [node for node in found["hosts"] if node != network.own]
+    ways = {node: libdibber.routes_to(network, node) for node in others}
+    found["unreachable"] = [
+        node for node in others if not ways[node] and node not in found["conflicts"]
+    ]
+    for node in others if enter else ():
+        for place in range(C.ROUTES):
+            card.set_route(node, place, ways[node][place] if place < len(ways[node]) else None)
     found["routes"] = [route for node in range(C.NODES) for route in [known(card, node)] if route]
     found["ring"] = ring_of(card, found)
     return found
@@ -142,8 +145,10 @@ def known(card, node):
 
 def sentence(found):
     """The summary of a map."""
-    others = [node for node in found["hosts"] if node != found["own"]]
-    if not others and not found["switches"]:
+    others = [
+        node for node in found["hosts"] if node != found["own"] and node not in found["unreachable"]
+    ]
+    if len(found["hosts"]) == 1 and not found["switches"]:
         return f"node {found['own']}: nobody answers at the other end of the cable"
     at = {
         "host": "a direct cable",
@@ -161,7 +166,17 @@ def sentence(found):
             f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places "
             f"and gets no routes"
         )
-    return text + ("; there may be more, too far away" if found["truncated"] else "")
+    if found["unreachable"]:
+        text += (
+            f"; no route to {', '.join(f'node {n}' for n in found['unreachable'])}: each way that "
+            f"cannot deadlock passes more than {C.ROUTE_HOPS} switches"
+        )
+    return text + (
+        f"; there may be more: switches lie behind more than {C.ROUTE_HOPS} others, or a map has "
+        f"no room for them"
+        if found["truncated"]
+        else ""
+    )
 
 
 def show(uri, found):
@@ -263,7 +278,7 @@ def network_map(arguments):
         if all(
             result["routes"]
             if "link" in result
-            else len(result["hosts"]) > 1 and not result["conflicts"]
+            else len(result["hosts"]) > 1 and not result["conflicts"] and not result["unreachable"]
             for result in results
         )
         else 1
@@ -277,8 +292,8 @@ def add_to(sub, command, add_profile):
         "map",
         network_map,
         "Find the hosts and switches that a card can reach, and enter routes that cannot deadlock. "
-        "Ends with 1 when there is no other host. A card that a program drives is left as it is: "
-        "use --look.",
+        "Ends with 1 when there is no other host, or no route to one. A card that a program drives "
+        "is left as it is: use --look.",
         [
             "dibber map",
             "dibber map --topology star:4",

@@ -9,10 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from dibber.interface.description import C
+
 from dibber_cli.errors import CommandError
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD = ROOT / "build"
+# A build for another number of nodes than 16 has a folder of its own.
+BUILD = ROOT / "build" / ("" if C.NODES == 16 else f"nodes-{C.NODES}")
 PROFILES = ROOT / "hw" / "sim" / "profiles"
 FIRMWARE = BUILD / "firmware" / "mcp.dibfw"
 

@@ -249,10 +249,15 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_neigh
 
 static void add_host(struct dib_network *network, unsigned int node, struct dib_neighbour *peer)
 {
+	/* A card for more nodes than this library may answer. It is no host of this network. */
+	if (node >= DIBBER_NODES) {
+		network->truncated = 1;
+		return;
+	}
 	*peer = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)node };
 	if (network->hosts >> node & 1)
-		network->conflicts |= 1u << node;
-	network->hosts |= 1u << node;
+		network->conflicts |= UINT64_C(1) << node;
+	network->hosts |= UINT64_C(1) << node;
 }
 
 static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
@@ -271,6 +276,10 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 	rc = is_up(mapping, n, port);
 	if (rc <= 0)
 		return rc;
+	if (there.hops > DIBBER_ROUTE_HOPS) {
+		network->truncated = 1;
+		return 0;
+	}
 	rc = ask_often(mapping, &there, &back, DIB_ASK(MAGIC),
 		       network->sw[n].tells ? ATTEMPTS_CERTAIN : 1, &from);
 	if (rc < 0)
@@ -393,7 +402,7 @@ int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int att
 
 	memset(network, 0, sizeof(*network));
 	network->own = (uint16_t)own;
-	network->hosts = 1u << own;
+	network->hosts = UINT64_C(1) << own;
 	rc = ask_often(&mapping, &way, &way, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
 	if (rc < 0)
 		return rc;

@@ -266,8 +266,8 @@ class Network(ctypes.Structure):
         ("own", c_uint16),
         ("truncated", c_uint16),
         ("uplink", Peer),
-        ("hosts", c_uint32),
-        ("conflicts", c_uint32),
+        ("hosts", c_uint64),
+        ("conflicts", c_uint64),
         ("scouts", c_uint32),
         ("switches", c_uint32),
         ("sw", Switch * 16),
@@ -456,7 +456,8 @@ def library_path() -> str | None:
     """
     if "LIBDIBBER" in os.environ:
         return os.environ["LIBDIBBER"]
-    built = pathlib.Path(__file__).resolve().parents[3] / "build" / "lib" / "libdibber.so"
+    build = pathlib.Path(__file__).resolve().parents[3] / "build"
+    built = build / ("" if C.NODES == 16 else f"nodes-{C.NODES}") / "lib" / "libdibber.so"
     return str(built) if built.exists() else ctypes.util.find_library("dibber")
 
 

@@ -68,7 +68,7 @@ class Bench:
                 while not (yield sink.ready):
                     # A route may change at any time; the packet that has begun goes its own way.
                     if i == 0 and self.begun:
-                        yield write.node.eq(words[0] & 15)
+                        yield write.node.eq(words[0] % C.NODES)
                         yield write.route.eq(route_word([9]))
                         yield write.strobe.eq(1)
                     yield
@@ -100,7 +100,8 @@ class Bench:
 
 
 def packet_to(random, node):
-    return [random.getrandbits(28) << 4 | node] + [
+    bits = (C.NODES - 1).bit_length()
+    return [random.getrandbits(32 - bits) << bits | node] + [
         random.getrandbits(32) for _ in range(random.randrange(7))
     ]
 

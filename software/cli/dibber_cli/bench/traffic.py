@@ -26,7 +26,7 @@ NAME = "pattern"
 NETWORKS = ("star:4", "star:8", "star:16", "torus:4x4", "tree:16")
 BASE = "pair"  # one flow back to back, beside which all others stand
 KINDS = ("shift", "random", "hot-spot", "all-to-all")
-CHOICE = KINDS
+CHOICE = (*KINDS, *NETWORKS)  # of --series: patterns, networks or both
 HOT_SENDERS = 8  # that put into card 0, at most
 PIECE = 4096  # bytes of a put
 UNDER_WAY = 4  # puts of a flow at once …
@@ -72,7 +72,13 @@ class Traffic:
 
 
 def points(series=KINDS, networks=NETWORKS, pieces=PIECES):
-    """All points, those of one network together; the first is one flow back to back."""
+    """All points, those of one network together; the first is one flow back to back.
+
+    series : names of CHOICE; without a pattern among them all patterns, without a network all
+             `networks`
+    """
+    networks = [name for name in series if name in NETWORKS] or networks
+    series = [name for name in series if name in KINDS] or KINDS
     found = [("one", BASE)] + [(kind, network) for network in networks for kind in series]
     return [Traffic(kind, network, pieces, n) for n, (kind, network) in enumerate(found)]
 
@@ -113,15 +119,21 @@ class Load:
                 ):
                     continue
                 place = self.sent[flow] * PIECE
-                self.side.endpoint.put(
-                    self.side.source.key,
-                    flow * length + place,
-                    self.keys[target],
-                    node * length + place,
-                    PIECE,
-                    node=target,
-                    tag=flow,
-                )
+                try:
+                    self.side.endpoint.put(
+                        self.side.source.key,
+                        flow * length + place,
+                        self.keys[target],
+                        node * length + place,
+                        PIECE,
+                        node=target,
+                        tag=flow,
+                    )
+                except libdibber.DibberError as error:
+                    # Slots are used in a circle, and an old put of a slow flow has the next one.
+                    if error.name != "AGAIN":
+                        raise
+                    return
                 self.sent[flow] += 1
                 again = True
 

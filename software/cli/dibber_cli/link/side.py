@@ -121,8 +121,10 @@ class Ends:
     testers : whether one is a link tester; then there are no packets
     """
 
-    def __init__(self, uris):
-        self.sides = [Side(uri, node) for node, uri in enumerate(uris)]
+    def __init__(self, uris, nodes=None):
+        """`nodes`: the number of each card; otherwise they are counted from 0."""
+        numbers = range(len(uris)) if nodes is None else nodes
+        self.sides = [Side(uri, node) for node, uri in zip(numbers, uris, strict=True)]
 
     def __enter__(self):
         try:

@@ -979,8 +979,8 @@ struct dib_network {
 	uint16_t own;		     /* this card's node */
 	uint16_t truncated;	     /* 1: there may be more, too far away or too much for a map */
 	struct dib_neighbour uplink; /* at the end of this card's cable */
-	uint32_t hosts;		     /* a bit for each node that was found, also this one */
-	uint32_t conflicts;	     /* of these, the nodes that were found in two places */
+	uint64_t hosts;		     /* a bit for each node that was found, also this one */
+	uint64_t conflicts;	     /* of these, the nodes that were found in two places */
 	uint32_t scouts;	     /* sent to make the map */
 	uint32_t switches;
 	struct dib_switch sw[DIB_NETWORK_SWITCHES];
