@@ -34,13 +34,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tomllib
 import typing
 
 # Tests load this file by its path, so its folder need not be on the path of modules.
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 
 import changed
+from shape import card_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = ROOT / "hw" / "sim"
@@ -419,46 +419,6 @@ class Variant(typing.NamedTuple):
 
 
 ORDINARY = Variant()
-
-
-class Shape(typing.NamedTuple):
-    """What the card of a profile is built from.
-
-    width  : of the data path, bits
-    clock  : MHz
-    mtu    : bytes of payload of a frame over Ethernet, or 0
-    peers  : other cards that a link over Ethernet may have
-    fabric : what a serial link is a part of: direct, ring
-    """
-
-    width: int
-    clock: float
-    mtu: int
-    peers: int
-    fabric: str
-
-    @property
-    def name(self):
-        return (
-            f"{self.width}"
-            + ("" if self.clock == 125 else f"-{self.clock:g}")
-            + (f"-mtu{self.mtu}" if self.mtu else "")
-            + (f"-peers{self.peers}" if self.peers > 1 else "")
-            + ("" if self.fabric == "direct" else f"-{self.fabric}")
-        )
-
-
-def card_of(profile, fabric=""):
-    """The Shape of a profile's card; `fabric` is in place of the profile's."""
-    values = tomllib.loads((SIM / "profiles" / f"{profile}.toml").read_text())
-    card, link = values["card"], values["link"]
-    return Shape(
-        card["data_width"],
-        card["clock_mhz"],
-        link.get("mtu", 0),
-        link.get("peers", 1),
-        fabric or link.get("fabric", "direct"),
-    )
 
 
 def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):

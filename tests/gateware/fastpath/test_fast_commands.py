@@ -260,9 +260,7 @@ def head_bytes(data_width):
 
 @passive
 def owner(port, data_width, slots, rng, busy):
-    """Serves the slots of a dict, and writes random bytes over the head's bytes of a line as soon
-    as they were read.
-    """
+    """Serves the slots of a dict, and overwrites the head's bytes of a line that was read."""
     size, pipe = data_width // 8, [0, 0]
     while True:
         yield port.ready.eq(int(rng.random() < busy))
