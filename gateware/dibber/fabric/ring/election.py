@@ -128,7 +128,9 @@ class RingElection(LiteXModule):
                 ),
                 If(nonce < self.nonce,
                     self.scrubber.eq(0),
-                    self.closed.eq(0)
+                    self.closed.eq(0),
+                    # It was the size of the own ring.
+                    If(self.scrubber, self.size.eq(0))
                 ),
             ),
             If(is_number,
@@ -145,8 +147,8 @@ class RingElection(LiteXModule):
                     numbered.eq(1),
                     self.address.eq(count),
                     last.eq(value[COUNT_BITS:]),
-                    # A SIZE from before is not that of this ring.
-                    If(last != value[COUNT_BITS:], self.size.eq(0))
+                    # A SIZE from before is not that of this ring. While UP, `lost` comes soon.
+                    If((last != value[COUNT_BITS:]) & ~self.up, self.size.eq(0))
                 ),
             ),
             If(is_size & ~self.scrubber,
