@@ -40,6 +40,7 @@ struct Node {
 	double credit = 0;
 	std::array<uint64_t, phases> words_in{};
 	bool was_up = false;
+	unsigned address = 0; /* when it was UP last */
 	Top *operator->()
 	{
 		return top.get();
@@ -200,9 +201,9 @@ int main(int argc, char **argv)
 						offer = { (unsigned)target,	  size, 0,
 							  node.sent[c][target]++, true, now };
 						node.open[c][target][offer.sequence] = { now, now };
-						/* As discovery does: by the addresses of now. */
+						/* As discovery does. */
 						node.turns[c] =
-							(cards[target]->address - top.address) & 15;
+							(cards[target].address - node.address) & 15;
 						if (load < 1)
 							node.credit -=
 								size * 2 *
@@ -248,6 +249,8 @@ int main(int argc, char **argv)
 			folded |= top.folded;
 			downs += node.was_up && !top.up;
 			node.was_up = top.up;
+			if (top.up)
+				node.address = top.address;
 			auto send = [&](unsigned ring, bool valid, uint32_t data, unsigned k) {
 				Word word = { valid, data, (uint8_t)k, 0 };
 				node.wire[ring].push_back(word);

@@ -73,7 +73,7 @@ def test_all_others_go_on_when_a_card_is_off(program):
 
 
 def test_stalls_and_faults_lose_nothing_in_silence(program, seed):
-    """A sample of tests/soak/ring.py."""
+    """Random stalls, code errors, and cuts of lanes, cables and cards."""
     for number in range(4):
         options = ring_bench.faulty_pair(random.Random(f"{seed}/{number}"))
         result = ring_bench.run_pair(program, **{**options, "cycles": 25000})

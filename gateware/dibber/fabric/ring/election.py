@@ -24,7 +24,8 @@ KEEP_WORDS = 1024
 FORGET_CYCLES = 65536
 
 # A NUMBER counts the nodes in its low bits. The others are the scrubber's epoch: it changes when
-# the scrubber leaves UP, so a NUMBER from before does not close the ring.
+# the scrubber leaves UP, so a NUMBER from before does not close the ring. The last bit of it is
+# bit 0 of the nonce.
 COUNT_BITS = 5
 
 # Of SIZE: the scrubber's mark, behind the number of nodes.
@@ -83,6 +84,9 @@ class RingElection(LiteXModule):
         is_nonce, is_number, is_size = Signal(), Signal(), Signal()
         numbered  = Signal()
         epoch     = Signal(8 - COUNT_BITS)
+        # Both nodes of a card's pair of rings may be scrubbers of one folded ring for a while. They
+        # count the same epochs, and their nonces differ in bit 0.
+        own       = Cat(epoch[:-1], self.nonce[0])
         last      = Signal(8 - COUNT_BITS)  # epoch of the last NUMBER
         told      = Signal()                # the last SIZE had the mark
         count     = value[:COUNT_BITS]
@@ -128,13 +132,15 @@ class RingElection(LiteXModule):
                 ),
                 If(nonce < self.nonce,
                     self.scrubber.eq(0),
-                    self.closed.eq(0)
+                    self.closed.eq(0),
+                    # It was the size of the own ring.
+                    If(self.scrubber, self.size.eq(0))
                 ),
             ),
             If(is_number,
                 fresh.eq(0),
                 If(self.scrubber,
-                    If(value[COUNT_BITS:] == epoch,
+                    If(value[COUNT_BITS:] == own,
                         numbered.eq(1),
                         self.address.eq(0),
                         self.size.eq(count),
@@ -145,8 +151,8 @@ class RingElection(LiteXModule):
                     numbered.eq(1),
                     self.address.eq(count),
                     last.eq(value[COUNT_BITS:]),
-                    # A SIZE from before is not that of this ring.
-                    If(last != value[COUNT_BITS:], self.size.eq(0))
+                    # A SIZE from before is not that of this ring. While UP, `lost` comes soon.
+                    If((last != value[COUNT_BITS:]) & ~self.up, self.size.eq(0))
                 ),
             ),
             If(is_size & ~self.scrubber,
@@ -186,7 +192,7 @@ class RingElection(LiteXModule):
                     single.data.eq(nonce_word(self.nonce))],
                 1: [
                     single.valid.eq(self.scrubber),
-                    single.data.eq(ping_word(Cat(Constant(1, COUNT_BITS), epoch)))],
+                    single.data.eq(ping_word(Cat(Constant(1, COUNT_BITS), own)))],
                 2: [
                     single.valid.eq(self.scrubber & self.closed),
                     single.data.eq(pong_word(Cat(self.size, self.mark, Constant(0, 2))))],

@@ -17,7 +17,7 @@ from dibber.fabric.ring.words import ADDRESS_BITS, LOST
 from dibber.layouts import word_layout
 from dibber.packet.route import TURN_BITS
 
-# Slots ----------------------------------------------------------------------------------------------
+# Slots --------------------------------------------------------------------------------------------
 
 def way_slots_layout():
     """The send buffer of one channel in one ring.
