@@ -135,7 +135,10 @@ def interface_header():
 
 def gateware(directory, data_width, clock_mhz, window=False, mtu=0, peers=1):
     """Verilog of the card; the list of its files is directory/dibber_card.f."""
-    options = [*(["--window"] if window else []), *(["--mtu", mtu, "--peers", peers] if mtu else [])]
+    options = [
+        *(["--window"] if window else []),
+        *(["--mtu", mtu, "--peers", peers] if mtu else []),
+    ]
     verilog(directory, "sim.py", "--data-width", data_width, "--clock", clock_mhz * 1e6, *options)
 
 
