@@ -184,6 +184,7 @@ soak: build models
 	@$(PYTHON) tests/soak/ring.py --runs 500 --seed $(SEED)
 	@$(MAKE) --no-print-directory simulator PROFILE=eth10g
 	@$(PYTHON) tests/soak/ethernet.py --count 100000 --seed $(SEED)
+	@$(PYTHON) tests/soak/ethernet_star.py --megabytes 200 --loss 0.01 --late 0.01 --seed $(SEED)
 	@$(PYTHON) tests/soak/threads.py --seconds 300 --seed $(SEED) --profile $(PROFILE)
 	@$(PYTHON) tests/firmware/mutants.py run
 	@$(PYTHON) tests/soak/resident.py --seconds 60 --hour

@@ -233,19 +233,21 @@ class HostRegisters(LiteXModule):
 
         # Counters ---------------------------------------------------------------------------------
 
-        self.counts = self.add_counters(counted, data_width)
-        answers     = [bank.port.dat_r, self.counts.dat_r]
+        self.counts, statements = self.make_counters(counted, data_width)
+        answers = [bank.port.dat_r, self.counts.dat_r]
         if frames is not None:
-            self.frame_counts = self.add_counters(frames, data_width)
+            self.frame_counts, more = self.make_counters(frames, data_width)
+            statements += more
             answers.append(self.frame_counts.dat_r)
         self.comb += [
             *[getattr(bank.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
+            *statements,
             # Each of them is 0 while another one is read.
             port.dat_r.eq(reduce(or_, answers)),
         ]
 
-    def add_counters(self, pulses, data_width):
-        """Counters that are read by `port`.
+    def make_counters(self, pulses, data_width):
+        """Counters that are read by `port`, and the statements that connect them with it.
 
         pulses : dict of register name -> Signal(). The registers are consecutive
         """
@@ -255,9 +257,8 @@ class HostRegisters(LiteXModule):
         words  = {HOST[name].offset//4: Signal(name=f"came_{name.lower()}") for name in pulses}
         counts = Counters(words, data_width)
         self.sync += [came.eq(pulse) for came, pulse in zip(words.values(), pulses.values())]
-        self.comb += [
+        return counts, [
             counts.adr.eq(port.adr[:len(counts.adr)]),
             counts.re.eq(port.re & ~port.we),
             counts.here.eq((port.adr >= min(words)//lanes) & (port.adr <= max(words)//lanes)),
         ]
-        return counts

@@ -468,14 +468,10 @@ JoinedSmall, ObeyedSmall, StoredSmall = [of_depth(h, 8) for h in (Joined, Obeyed
 class JoinedWhole(Joined):
     whole = True
 
-class ObeyedWhole(Obeyed):
-    whole = True
-
 class StoredKept(Stored):
     keeps = True
 
-JoinedWholeSmall, ObeyedWholeSmall, StoredKeptSmall = [
-    of_depth(h, 8) for h in (JoinedWhole, ObeyedWhole, StoredKept)]
+JoinedWholeSmall, StoredKeptSmall = [of_depth(h, 8) for h in (JoinedWhole, StoredKept)]
 
 PROPERTIES = [
     Property("ethernet-joined", "link/ethernet/buffer", "no unit lost, doubled or joined across a gap inside a packet",
@@ -532,11 +528,6 @@ PROPERTIES = [
                 depth=16, harness="JoinedWholeSmall"),
             Mutant("a forgotten packet goes on", BUFFER, "If(ends_begun, begun.eq(0))", "If(ends_begun, begun.eq(begun))",
                 depth=20, harness="JoinedWholeSmall"),
-    ]),
-    Property("ethernet-whole-room", "link/ethernet/buffer", "within the credit, each frame finds room beside a begun packet",
-        f"{DEPTH} units", "ObeyedWhole", k=1, apart=True, mutants=[
-            Mutant("credit for a begun packet's units", BUFFER, "self.credit.eq(expected + depth - fifo.held)",
-                "self.credit.eq(expected + depth - fifo.level)", depth=30, harness="ObeyedWholeSmall"),
     ]),
     Property("ethernet-kept", "link/ethernet/buffer", "kept entries stay until they are committed or forgotten, and nothing else comes out",
         f"{DEPTH} units × 68", "StoredKept", k=2, arrays=True, mutants=[

@@ -46,7 +46,8 @@ class EthernetStar(LiteXModule):
     ----------
     number : Signal(4), in   own node number
     the others : as of EthernetPort. `state` is the best one of all peers. `peer`, `peer_mac` and
-        `round_trip` are of the lowest slot in use. LINK_TRAINED and LINK_LOST count peers.
+        `round_trip` are of the lowest slot in use. LINK_TRAINED and LINK_LOST count sessions; those
+        that end in the same cycle count once.
         `slack_high` is of the fullest slot
 
     Cycles: as of EthernetPort. A prefix word takes one more.
