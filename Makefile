@@ -137,7 +137,7 @@ driver: install $(if $(KERNEL),,qemu)
 
 # A star of 8 ranks or cards needs a switch of 8 ports.
 bench: build reference $(if $(filter mpi all,$(BENCH)),ofi) \
-       $(if $(filter mpi all hops pattern,$(BENCH)),switches)
+       $(if $(filter mpi all hops pattern,$(BENCH)),switches) $(if $(filter tcp,$(BENCH)),qemu driver)
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 
 test: lint test-quick test-system
