@@ -111,8 +111,8 @@ def faults(module):
 
 @pytest.mark.parametrize(
     "width, options",
-    [(64, {"window": True}), (128, {"window": True}), (128, {"mtu": 9000})],
-    ids=["64 bits, window", "128 bits, window", "128 bits, Ethernet"],
+    [(64, {"window": True}), (128, {"window": True}), (128, {"mtu": 9000}), (256, {})],
+    ids=["64 bits, window", "128 bits, window", "128 bits, Ethernet", "256 bits"],
 )
 def test_a_card_cuts_no_sum_or_product_that_it_compares_shifts_by_or_joins(
     width, options, tmp_path
