@@ -116,8 +116,9 @@ def faults(module):
         (128, {"window": True}),
         (128, {"mtu": 9000}),
         (64, {"fabric": "ring"}),
+        (256, {}),
     ],
-    ids=["64 bits, window", "128 bits, window", "128 bits, Ethernet", "64 bits, ring"],
+    ids=["64 bits, window", "128 bits, window", "128 bits, Ethernet", "64 bits, ring", "256 bits"],
 )
 def test_a_card_cuts_no_sum_or_product_that_it_compares_shifts_by_or_joins(
     width, options, tmp_path

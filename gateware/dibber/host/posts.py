@@ -149,7 +149,8 @@ class PostWriter(LiteXModule):
                 If(hold.keep, NextState("IDLE")).Else(NextState("FETCH"))
             )
         fsm.act("FETCH",
-            table.adr.eq(vector[log2_int(line_entries):] if entry_lines == 1 else Cat(line[0], vector)),
+            table.adr.eq(Cat(line[0], vector) if entry_lines == 2 else vector if line_entries == 1 else
+                vector[log2_int(line_entries):]),
             If(table.ready,
                 NextValue(line, line + 1),
                 NextState("TAKE")
