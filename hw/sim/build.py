@@ -18,6 +18,7 @@
                                                  which a simulator loads when a topology has one
     python hw/sim/build.py --plain               build/sim/dibber-sim-128-plain: Verilator's own
                                                  code, which computes all logic in each cycle
+    DIBBER_NODES=64 python hw/sim/build.py       build/nodes-64/sim/dibber-sim-128: for 64 nodes
 
 The last line printed is the path of the program. Steps: interface header, Verilog by boards/sim.py,
 C++ by Verilator, C++ that computes only what changed by hw/sim/changed, programs by ninja.
