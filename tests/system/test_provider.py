@@ -155,6 +155,16 @@ def test_derived_types_of_puts_and_gets_are_strided_commands_with_the_right_byte
     assert taken[True] < taken[False] / 4, taken
 
 
+def test_pieces_of_types_are_cut_and_paired_byte_by_byte(tmp_path, seed):
+    """The cards have no part in this."""
+    source = paths.ROOT / "software" / "ofi" / "pmpi" / "piece.c"
+    include = [f"-I{paths.ROOT}/software/lib/include", f"-I{paths.BUILD}/generated"]
+    program = build(tmp_path, "pieces", "cc", source, *include)
+    done = subprocess.run([program, str(seed), "4000"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 2000
+
+
 @pytest.mark.parametrize("ranks, count", [(2, 24), (3, 12)])
 def test_typed_messages_of_all_calls_have_the_bytes_of_the_engine(tmp_path, seed, ranks, count):
     program = build(tmp_path, "typed", "mpicc")

@@ -125,9 +125,9 @@ static void fail(struct request *request)
 	machine_finish(request, MPI_ERR_OTHER);
 }
 
-/* The pieces of the receive's own memory. A type that no command writes gets a contiguous buffer
- * first. */
-static bool pair_up(struct request *request, struct pairs *pairs)
+/* The pieces of the receive's own memory; or of a contiguous buffer, where no command can write the
+ * type: it is not known, or has too many edges, or its blocks have unmapped memory between them. */
+static bool pair_up(struct request *request, struct pairs *pairs, bool directly)
 {
 	const struct offer *offer = &request->offer;
 	const struct piece *there = request->table ? request->table : offer->first;
@@ -135,7 +135,7 @@ static bool pair_up(struct request *request, struct pairs *pairs)
 
 	if (!request->flat && request->type != MPI_DATATYPE_NULL)
 		request->flat = flat_get(request->type, request->count);
-	if (request->flat &&
+	if (directly && request->flat &&
 	    pieces_pair(pairs, there, offer->pieces, request->flat->table, request->flat->count))
 		return true;
 	request->temporary = malloc(offer->bytes);
@@ -153,34 +153,49 @@ static void bounds(const struct pairs *pairs, int64_t *low, int64_t *high)
 	}
 }
 
+/* Make the memory of all pairs reachable. `base` is the buffer's address from the begin of the
+ * region. Returns 0 or a negative FI_ number. */
+static int reach(struct request *request, struct pairs *pairs, bool directly, uint32_t *reached,
+		 int64_t *base)
+{
+	struct dibber_fi_place place;
+	int64_t low = 0, high = 0;
+	uint64_t offset;
+	uint8_t *buffer;
+	int rc;
+
+	if (!pair_up(request, pairs, directly))
+		return -FI_ENOMEM;
+	buffer = request->temporary ? request->temporary : request->buffer;
+	bounds(pairs, &low, &high);
+	rc = provider.hold((uint8_t *)((uintptr_t)buffer + (uintptr_t)low), (size_t)(high - low), 0,
+			   &request->hold, &place, &offset);
+	if (!rc) {
+		*reached = place.key;
+		*base = (int64_t)offset - low;
+		return 0;
+	}
+	directly = !request->temporary;
+	free(request->temporary);
+	request->temporary = NULL;
+	return directly && rc != -FI_EAGAIN ? reach(request, pairs, false, reached, base) : rc;
+}
+
 static void move(struct request *request)
 {
 	const struct offer *offer = &request->offer;
-	struct dibber_fi_place place;
 	const struct rank *rank = &world.list[request->world];
 	struct pairs *pairs = malloc(sizeof(*pairs));
-	uint8_t *buffer;
-	uint64_t offset;
-	int64_t low = 0, high = 0;
-	int rc = -FI_ENOMEM;
+	int64_t base = 0;
+	uint32_t reached = 0;
+	int rc = pairs ? reach(request, pairs, true, &reached, &base) : -FI_ENOMEM;
 
-	if (pairs && pair_up(request, pairs)) {
-		buffer = request->temporary ? request->temporary : request->buffer;
-		bounds(pairs, &low, &high);
-		rc = provider.hold((uint8_t *)((uintptr_t)buffer + (uintptr_t)low),
-				   (size_t)(high - low), 0, &request->hold, &place, &offset);
-	}
 	request->stage = rc == -FI_EAGAIN ? WAITS_FOR_REGION : MOVES;
-	if (rc == -FI_EAGAIN) {
-		free(request->temporary);
-		request->temporary = NULL;
-	}
 	for (unsigned int i = 0; !rc && i < pairs->count; i++) {
 		const struct pair *pair = &pairs->pair[i];
 		struct dib_side there =
 			side_of(&pair->there, offer->key, offer->base, rank->arena.key);
-		struct dib_side here =
-			side_of(&pair->here, place.key, (int64_t)offset - low, arena_key());
+		struct dib_side here = side_of(&pair->here, reached, base, arena_key());
 
 		rc = provider.get(&rank->arena, &there, &here, (uint32_t)piece_bytes(&pair->here),
 				  &request->counts);
@@ -195,6 +210,11 @@ static void unpack(struct request *request)
 {
 	int size = 0, at = 0;
 
+	if (request->flat) {
+		flat_write(request->flat, request->buffer, request->temporary,
+			   request->offer.bytes);
+		return;
+	}
 	PMPI_Type_size(request->type, &size);
 	if (size > 0)
 		PMPI_Unpack(request->temporary, (int)request->offer.bytes, &at, request->buffer,

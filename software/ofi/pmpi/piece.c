@@ -1,7 +1,7 @@
 /* A message's bytes as a sequence of pieces, cut where two sequences have their edges.
  *
- * A part of a nest of three levels is at most seven nests: the rest of a block, of a row and of a
- * plane at its begin, whole planes, and the same at its end.
+ * A part of a nest is the rest of a block, of a row, of a plane and so on at its begin, a whole
+ * nest in its middle, and the same as at its begin at its end.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -10,7 +10,13 @@
 
 #include "piece.h"
 
-#define DEPTH 16 /* of splitting; each step has shorter pieces */
+#define MOST_PARTS 9u /* of a piece that is cut: four levels with the list, from both ends */
+#define DEPTH	   64 /* of splitting; each step has shorter pieces */
+
+struct parts {
+	unsigned int count;
+	struct piece piece[MOST_PARTS];
+};
 
 uint64_t piece_bytes(const struct piece *piece)
 {
@@ -70,15 +76,16 @@ static struct piece part(struct piece piece, uint64_t first, uint64_t count)
 	return piece;
 }
 
-static bool append(struct pieces *out, const struct piece *piece)
+static bool append(struct parts *out, const struct piece *piece)
 {
-	if (out->count == MOST_PIECES)
+	if (out->count == MOST_PARTS)
 		return false;
 	out->piece[out->count++] = *piece;
 	return true;
 }
 
-bool pieces_cut(struct pieces *out, struct piece piece, uint64_t from, uint64_t to)
+/* Append the bytes [from, to) of a piece. */
+static bool cut(struct parts *out, struct piece piece, uint64_t from, uint64_t to)
 {
 	uint64_t bytes = piece_bytes(&piece), each, first, last, head, tail, whole;
 
@@ -97,13 +104,13 @@ bool pieces_cut(struct pieces *out, struct piece piece, uint64_t from, uint64_t 
 	head = from % each;
 	tail = to - last * each;
 	if (first == last)
-		return pieces_cut(out, part(piece, first, 1), head, tail);
-	if (head && !pieces_cut(out, part(piece, first++, 1), head, each))
+		return cut(out, part(piece, first, 1), head, tail);
+	if (head && !cut(out, part(piece, first++, 1), head, each))
 		return false;
 	whole = last - first + (tail == each);
-	if (whole && !pieces_cut(out, part(piece, first, whole), 0, whole * each))
+	if (whole && !cut(out, part(piece, first, whole), 0, whole * each))
 		return false;
-	return tail == each || pieces_cut(out, part(piece, last, 1), 0, tail);
+	return tail == each || cut(out, part(piece, last, 1), 0, tail);
 }
 
 static bool split(struct pairs *out, const struct piece *there, unsigned int there_count,
@@ -117,10 +124,10 @@ static bool split(struct pairs *out, const struct piece *there, unsigned int the
 		uint64_t there_left = piece_bytes(there) - there_from;
 		uint64_t here_left = piece_bytes(here) - here_from;
 		uint64_t bytes = there_left < here_left ? there_left : here_left;
-		struct pieces far = { .count = 0 }, near = { .count = 0 };
+		struct parts far = { .count = 0 }, near = { .count = 0 };
 
-		if (!pieces_cut(&far, *there, there_from, there_from + bytes) ||
-		    !pieces_cut(&near, *here, here_from, here_from + bytes))
+		if (!cut(&far, *there, there_from, there_from + bytes) ||
+		    !cut(&near, *here, here_from, here_from + bytes))
 			return false;
 		if (far.count == 1 && near.count == 1) {
 			if (out->count == MOST_PIECES)

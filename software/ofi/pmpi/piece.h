@@ -23,12 +23,7 @@ struct piece {
 	uint32_t levels;
 };
 
-#define MOST_PIECES 64u
-
-struct pieces {
-	unsigned int count;
-	struct piece piece[MOST_PIECES];
-};
+#define MOST_PIECES 64u /* of a message */
 
 /* Two pieces of as many bytes: what one command moves. */
 struct pair {
@@ -44,9 +39,6 @@ uint64_t piece_bytes(const struct piece *piece);
 
 /* Whether pieces that another process has sent can be walked, and have `bytes` bytes together. */
 bool pieces_make_sense(const struct piece *piece, unsigned int count, uint64_t bytes);
-
-/* Append the bytes [from, to) of a piece. Returns false if there is no room. */
-bool pieces_cut(struct pieces *out, struct piece piece, uint64_t from, uint64_t to);
 
 /* Split both sequences where one of them has an edge; the longer one ends with the shorter one.
  * Returns false if that makes more than MOST_PIECES pairs. */

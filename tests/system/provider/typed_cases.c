@@ -5,18 +5,20 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "ranks.h"
 
 #define ROWS	 1500 /* of a column: 12,000 bytes */
 #define OFFER	 192  /* bytes of a message that the library looks at */
-#define MANY	 40
+#define MANY	 24
 #define THREADED 6
 
 static double matrix[ROWS][2], wanted[ROWS];
@@ -309,6 +311,44 @@ static void collectives(void)
 	MPI_Type_free(&list);
 }
 
+/* A receive into two pages, with one between them that is not mapped. */
+static void beside_a_hole(void)
+{
+	enum { PAGE = 4096 };
+	int lengths[2] = { PAGE, PAGE }, places[2] = { 0, 2 * PAGE };
+	uint8_t *pages =
+		mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MPI_Datatype type;
+
+	need(pages != MAP_FAILED, "no pages");
+	munmap(pages + PAGE, PAGE);
+	MPI_Type_indexed(2, lengths, places, MPI_BYTE, &type);
+	MPI_Type_commit(&type);
+	fill(800);
+	if (rank == 0) {
+		/* The sender's own type with a hole goes by the engine. */
+		memset(pages, 5, PAGE);
+		memset(pages + 2 * PAGE, 6, PAGE);
+		MPI_Send(matrix, 2 * PAGE, MPI_BYTE, 1, 12, MPI_COMM_WORLD);
+		MPI_Send(pages, 1, type, 1, 12, MPI_COMM_WORLD);
+	} else {
+		uint8_t *came = malloc(2 * PAGE);
+
+		MPI_Recv(pages, 1, type, 0, 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		need(!memcmp(pages, matrix, PAGE) &&
+			     !memcmp(pages + 2 * PAGE, (uint8_t *)matrix + PAGE, PAGE),
+		     "the pages beside a hole");
+		MPI_Recv(came, 2 * PAGE, MPI_BYTE, 0, 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		need(came[0] == 5 && came[PAGE - 1] == 5 && came[PAGE] == 6 &&
+			     came[2 * PAGE - 1] == 6,
+		     "what was sent beside a hole");
+		free(came);
+	}
+	MPI_Type_free(&type);
+	munmap(pages, PAGE);
+	munmap(pages + 2 * PAGE, PAGE);
+}
+
 /* More under way at once than the card has regions. */
 static void many(void)
 {
@@ -391,6 +431,7 @@ int main(int argc, char **argv)
 		between_groups();
 		many();
 		collectives();
+		beside_a_hole();
 	}
 	MPI_Type_free(&column);
 	MPI_Finalize();
