@@ -40,7 +40,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library ofi build models switches qemu driver mpi4py bench \
+.PHONY: help install firmware simulator reference litepcie-rate library ofi shmem build models switches qemu driver mpi4py bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
         test-bitstream test-netlist test-netlist-same test-window test-ring test-boards synthesis docs figures clean
 
@@ -71,6 +71,7 @@ help:
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
 	@echo 'make ofi          the libfabric provider, for MPI and other programs on libfabric'
+	@echo 'make shmem        OpenSHMEM over libdibber (dibber_shmem.h); a part of make ofi'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target: docs/figures.md, out/figures.json'
 	@echo 'make synthesis    size and clock of each engine and of the core on an ECP5-5G, and test-boards; hours'
@@ -101,7 +102,10 @@ library: install
 	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib DEVELOPER=$(DEVELOPER))
 
 # The provider of libfabric, for the libfabric of the system.
-ofi: library
+shmem: library
+	$(call step,shmem,OpenSHMEM over libdibber build/shmem/libdibber-shmem.so,$(MAKE) -C software/shmem DEVELOPER=$(DEVELOPER))
+
+ofi: library shmem
 	$(call step,ofi,the provider of libfabric build/ofi/libdibber-fi.so,$(MAKE) -C software/ofi DEVELOPER=$(DEVELOPER))
 
 build: firmware simulator library

@@ -55,6 +55,7 @@ NUMBERS = {
     "--tolerance": (("bench", "compare", "a", "b"), 0, 1000, "r"),
     "--endpoint": (("reg", "read", "sim:/nowhere", "PROGRAM"), 0, 255, "w"),
     "--ranks": (("mpirun", HERE, "program"), 1, 16, "w"),
+    "--pes": (("run", HERE, "program"), 1, 16, "w"),
 }
 
 

@@ -15,6 +15,7 @@ from dibber_cli.simulator import Pair
 
 PRELOAD = ["--preload", str(paths.FIRMWARE)]
 SECONDS = 120  # until a program that hangs is ended
+LONGER = 600  # the same of programs that do much
 
 
 @pytest.fixture
@@ -154,9 +155,63 @@ def test_derived_types_of_puts_and_gets_are_strided_commands_with_the_right_byte
     assert taken[True] < taken[False] / 4, taken
 
 
+def test_pieces_of_types_are_cut_and_paired_byte_by_byte(tmp_path, seed):
+    """The cards have no part in this."""
+    source = paths.ROOT / "software" / "ofi" / "pmpi" / "piece.c"
+    include = [f"-I{paths.ROOT}/software/lib/include", f"-I{paths.BUILD}/generated"]
+    program = build(tmp_path, "pieces", "cc", source, *include)
+    done = subprocess.run([program, str(seed), "4000"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 2000
+
+
+@pytest.mark.parametrize("ranks, count", [(2, 24), (3, 12)])
+def test_typed_messages_of_all_calls_have_the_bytes_of_the_engine(tmp_path, seed, ranks, count):
+    program = build(tmp_path, "typed", "mpicc")
+    done = mpirun(ranks, "--strided", program, seed, count, seconds=LONGER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) > 0, "the cards have moved no message"
+
+
+@pytest.fixture(scope="module")
+def typed_cases(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("typed"), "typed_cases", "mpicc", "-pthread")
+
+
+@pytest.mark.parametrize("options", [["--strided"], []], ids=["by the card", "by the engine"])
+def test_typed_messages_at_the_edges_end_as_mpi_says(typed_cases, options):
+    """Truncated, cancelled, to nobody, to oneself, between groups, data that looks like an offer,
+    freed while under way, more than the card has regions."""
+    done = mpirun(2, *options, typed_cases, seconds=LONGER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "all is well\n"
+
+
+def test_typed_messages_of_two_threads_at_once_arrive(typed_cases):
+    done = mpirun(2, "--strided", typed_cases, "threads", seconds=LONGER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "all is well\n"
+
+
+@pytest.mark.parametrize("event", ["3000 pull cable0", "3000 power card1"])
+def test_a_typed_message_ends_with_an_error_when_the_way_is_gone(tmp_path, event):
+    program = build(tmp_path, "typed_cable", "mpicc")
+    done = mpirun(2, "--strided", "--at", event, program, 200_000, seconds=LONGER)
+    assert done.returncode not in (0, 124)
+    assert "message failed" in done.stderr or "OFI MTL is aborting" in done.stderr, done.stderr
+
+
+def test_typed_messages_are_late_and_whole_after_a_cable_was_away_for_ten_milliseconds(tmp_path):
+    program = build(tmp_path, "typed_cable", "mpicc")
+    events = ["--at", "3000 pull cable0", "--at", "13000 plug cable0"]
+    done = mpirun(2, "--strided", *events, program, 13500, seconds=LONGER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 10_000 < int(done.stdout) < 12_000
+
+
 def test_the_benchmarks_of_mpi_print_plausible_values_and_no_wrong_byte(seed):
     tests = ["restricted=8,65536", "postal=4096", "barrier", "reduce=64", "alltoall=4096"]
-    tests += ["aapc=4096", "simple=4096", "cumulative=4096", "random=64", "put=1,4"]
+    tests += ["aapc=4096", "simple=4096", "cumulative=4096", "random=64", "put=1,4", "typed=1"]
     done = mpirun(2, mpi_bench.PROGRAM, seed, *tests, "b_eff=8192,1,1")
     assert done.returncode == 0, done.stdout + done.stderr
     values, compared, wrong = mpi_bench.parse(done.stdout)
@@ -165,6 +220,7 @@ def test_the_benchmarks_of_mpi_print_plausible_values_and_no_wrong_byte(seed):
     chosen = profile.load("gen2x4")
     for (series, x), value in found.items():
         name = f"{series}-2" if series in ("reduce", "alltoall") else series
+        name = f"{series}-engine" if series.startswith("typed") else name
         most, _ = mpi_bench.limit(chosen, "put-engine" if series == "put" else name, x, 2)
         times = series in mpi_bench.TIMES
         assert value > most if times else 0 < value < most, (series, x, value, most)
@@ -181,6 +237,7 @@ def test_the_benchmarks_of_mpi_print_plausible_values_and_no_wrong_byte(seed):
         (["1", "restricted=8,x"], "not the numbers"),
         (["1", "b_eff=1024,1,1"], "less than 4096 bytes"),
         (["1", "put=0"], "too small"),
+        (["1", "typed=9"], "too small or too large"),
     ],
 )
 def test_the_benchmarks_of_mpi_refuse_words_that_make_no_sense(words, why):

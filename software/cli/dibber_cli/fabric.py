@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import libdibber
@@ -23,6 +24,8 @@ PMPI = paths.BUILD / "ofi" / "libdibber-pmpi.so"
 MOST_RANKS = topology.SHAPES["star"][2][1]  # a card serves one process
 ROUTES = "routes"  # file in the simulator's folder
 ATTEMPTS = 2  # scouts to a place that does not answer
+LOOK_SECONDS = 0.02  # between two looks at processes
+PATIENCE_SECONDS = 1  # until a process is killed when another one has failed
 
 
 def environment(uris):
@@ -109,12 +112,16 @@ def cards(chosen, shape, seed, events=()):
         yield network
 
 
-def _run(command, uris, more=()):
-    """Run a command to its end; returns its exit code, as a shell would tell it."""
+def _start(command, settings):
     try:
-        process = subprocess.Popen(command, env={**environment(uris), **dict(more)})
+        return subprocess.Popen(command, env=settings)
     except (FileNotFoundError, PermissionError) as error:
         raise CommandError(f"{command[0]}: {error.strerror}", code=127) from error
+
+
+def _run(command, uris, more=()):
+    """Run a command to its end; returns its exit code, as a shell would tell it."""
+    process = _start(command, {**environment(uris), **dict(more)})
     try:
         code = process.wait()
     except BaseException:
@@ -128,11 +135,47 @@ def _run(command, uris, more=()):
     return code if code >= 0 else 128 - code
 
 
+def pe_environment(number, count, network):
+    """What a process must know of its place among others: see dibber_shmem.h."""
+    return {
+        "DIBBER_PE": str(number),
+        "DIBBER_PES": str(count),
+        "DIBBER_MEETING": f"file:{network.directory / 'meeting'}",
+    }
+
+
+def _run_all(command, count, network):
+    """Run processes side by side. When one fails, the others get PATIENCE_SECONDS to notice it.
+    Returns the exit code of the first that failed, or 0.
+    """
+    settings, processes, failed = environment(network.uris), [], 0
+    try:
+        for number in range(count):
+            more = pe_environment(number, count, network)
+            processes.append(_start(command, {**settings, **more}))
+        left, until = list(processes), None
+        while left and (until is None or time.monotonic() < until):
+            for process in [one for one in left if one.poll() is not None]:
+                left.remove(process)
+                failed = failed or process.returncode
+            if failed and until is None:
+                until = time.monotonic() + PATIENCE_SECONDS
+            time.sleep(LOOK_SECONDS)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+    return failed if failed >= 0 else 128 - failed
+
+
 def run(arguments):
     if not arguments.program:
         raise CommandError("no program given", code=2)
-    shape = shape_for(1, arguments.topology)
+    shape = shape_for(arguments.pes or 1, arguments.topology)
     with cards(arguments.profile, shape, arguments.seed, arguments.at) as network:
+        if arguments.pes:
+            return _run_all(arguments.program, arguments.pes, network)
         return _run(arguments.program, network.uris)
 
 
@@ -170,10 +213,17 @@ def add_to(sub, command, add_profile):
         sub,
         "run",
         run,
-        "Run a program on libfabric with simulated cards. Each of its processes that opens a card "
-        "takes the next one. Ends with the program's exit code.",
-        ["dibber run fi_info -p dibber", "dibber run --topology star:4 ./program"],
+        "Run a program on libfabric or dibber_shmem.h with simulated cards. Each of its processes "
+        "that opens a card takes the next one. Ends with the program's exit code.",
+        ["dibber run fi_info -p dibber", "dibber run -n 4 ./program"],
         as_json=False,
+    )
+    p.add_argument(
+        "--pes",
+        "-n",
+        type=numbers.whole(1, MOST_RANKS),
+        metavar="N",
+        help="run the program N times side by side, as the PEs of a program of dibber_shmem.h",
     )
     add_profile(p)
     _add_rest(p)

@@ -43,5 +43,6 @@ void cumulative(const struct words *size);
 void random_pairs(const struct words *size);
 void b_eff(const struct words *limits);
 void put_vector(const struct words *strides);
+void typed(const struct words *patterns);
 
 #endif

@@ -3,7 +3,8 @@
  *	dibber-mpi-bench SEED TEST[=NUMBER,…]…
  *
  * It needs two ranks or more. The numbers of a test are in `tests` below; `put` takes strides in
- * elements, `barrier` rounds, `distance` switches, `b_eff` its limits, all others bytes.
+ * elements, `barrier` rounds, `distance` switches, `b_eff` its limits, `typed` patterns, all others
+ * bytes.
  * Rank 0 prints a line `SERIES X VALUE` for each point, and a last one `compared BYTES WRONG`.
  * Times are MPI_Wtime(); MB is 10^6 bytes.
  */
@@ -47,6 +48,7 @@ static const struct {
 	{ "random", random_pairs, 1, 1, 1, MOST_BYTES },
 	{ "b_eff", b_eff, 3, 3, 1, MOST_BYTES },
 	{ "put", put_vector, 1, MANY, 1, MOST_STRIDE },
+	{ "typed", typed, 1, MANY, 0, 8 },
 };
 #define COUNT (sizeof(tests) / sizeof(tests[0]))
 

@@ -9,20 +9,16 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/direct.h"
+#include "provider.h"
 #include "shape.h"
 
-#define PROVIDER    "libdibber-fi.so"
 #define LIST_BYTES  (MOST_ENTRIES * sizeof(int64_t))
 #define LEAST_BYTES 64u /* less goes inline by the engine's way */
-#define PUBLIC	    __attribute__((visibility("default")))
 
 /* What a rank tells the others of a window. */
 struct share {
@@ -39,39 +35,6 @@ struct window {
 	int64_t *sent; /* the list that was put last, LIST_BYTES for each rank; or NULL */
 	size_t *sent_entries;
 };
-
-/* The provider ----------------------------------------------------------------------------------
- */
-
-static struct {
-	__typeof__(&dibber_fi_open) open;
-	__typeof__(&dibber_fi_close) close;
-	__typeof__(&dibber_fi_move) move;
-	__typeof__(&dibber_fi_wait) wait;
-} provider;
-
-/* Whether the engine has loaded the provider. Its path is in FI_PROVIDER_PATH. */
-static bool has_provider(void)
-{
-	const char *folder = getenv("FI_PROVIDER_PATH");
-	char path[4096];
-	void *handle;
-
-	if (provider.wait)
-		return true;
-	if (!folder || strlen(folder) + sizeof("/" PROVIDER) > sizeof(path))
-		return false;
-	strcpy(path, folder);
-	strcat(path, "/" PROVIDER);
-	handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-	if (!handle)
-		return false;
-	*(void **)&provider.open = dlsym(handle, "dibber_fi_open");
-	*(void **)&provider.close = dlsym(handle, "dibber_fi_close");
-	*(void **)&provider.move = dlsym(handle, "dibber_fi_move");
-	*(void **)&provider.wait = dlsym(handle, "dibber_fi_wait");
-	return provider.open && provider.close && provider.move && provider.wait;
-}
 
 /* Windows -------------------------------------------------------------------------------------- */
 
@@ -303,7 +266,8 @@ static bool go(const struct transfer *t, struct shape *origin, const struct shap
 	int64_t low, high, place = t->disp * share->unit;
 	struct dibber_fi_side here, there;
 
-	if (bytes != shape_bytes(target) || bytes < LEAST_BYTES || bytes > DIBBER_MAX_LENGTH ||
+	if (origin->entries > MOST_ENTRIES || target->entries > MOST_ENTRIES ||
+	    bytes != shape_bytes(target) || bytes < LEAST_BYTES || bytes > DIBBER_MAX_LENGTH ||
 	    (shape_is_contiguous(origin) && shape_is_contiguous(target)))
 		return false;
 	/* A place outside is the engine's to refuse. */

@@ -59,7 +59,7 @@ static bool repeat_list(struct shape *shape, uint64_t count, int64_t stride)
 	size_t entries = shape->entries * count;
 	int64_t *list;
 
-	if (count > MOST_ENTRIES || entries > MOST_ENTRIES)
+	if (count > MOST_LISTED || entries > MOST_LISTED)
 		return false;
 	list = malloc(entries * sizeof(*list));
 	if (!list)
@@ -113,7 +113,7 @@ static bool place(struct shape *shape, size_t entries, const int64_t *distances)
 	shape->offset += distances[0];
 	if (even == entries)
 		return repeat(shape, entries, stride);
-	if (shape->list || entries > MOST_ENTRIES || shape->levels > DIBBER_LIST_LEVELS)
+	if (shape->list || entries > MOST_LISTED || shape->levels > DIBBER_LIST_LEVELS)
 		return false;
 	shape->list = malloc(entries * sizeof(*shape->list));
 	if (!shape->list)
@@ -125,14 +125,6 @@ static bool place(struct shape *shape, size_t entries, const int64_t *distances)
 }
 
 /* Combiners ------------------------------------------------------------------------------------ */
-
-/* What MPI_Type_get_contents() gives of a type. */
-struct contents {
-	int ints, addresses, types, combiner;
-	int *integer;
-	MPI_Aint *address;
-	MPI_Datatype old;
-};
 
 static bool flatten(MPI_Datatype type, struct shape *shape);
 
@@ -164,7 +156,7 @@ static bool flatten_subarray(const struct contents *c, struct shape *shape)
 	const int *sizes = c->integer + 1, *subsizes = sizes + dimensions;
 	const int *starts = subsizes + dimensions;
 	bool fortran = starts[dimensions] == MPI_ORDER_FORTRAN;
-	int64_t stride = extent_of(c->old);
+	int64_t stride = extent_of(c->type[0]);
 
 	for (int i = 0; i < dimensions; i++) {
 		int d = fortran ? i : dimensions - 1 - i;
@@ -185,7 +177,7 @@ static bool flatten_indexed(const struct contents *c, struct shape *shape)
 	bool in_bytes =
 		c->combiner == MPI_COMBINER_HINDEXED || c->combiner == MPI_COMBINER_HINDEXED_BLOCK;
 	const int *places = c->integer + (block_kind ? 2 : 1 + c->integer[0]);
-	int64_t extent = extent_of(c->old), *distances;
+	int64_t extent = extent_of(c->type[0]), *distances;
 	int count = c->integer[0];
 	bool good = count > 0;
 
@@ -207,9 +199,9 @@ static bool flatten_contents(const struct contents *c, struct shape *shape)
 {
 	int64_t extent;
 
-	if (!flatten(c->old, shape))
+	if (!flatten(c->type[0], shape))
 		return false;
-	extent = extent_of(c->old);
+	extent = extent_of(c->type[0]);
 	switch (c->combiner) {
 	case MPI_COMBINER_DUP:
 	case MPI_COMBINER_RESIZED:
@@ -258,27 +250,52 @@ static void give_back(MPI_Datatype type)
 		PMPI_Type_free(&type);
 }
 
+static void free_contents(struct contents *c)
+{
+	free(c->integer);
+	free(c->address);
+	free(c->type);
+}
+
+bool contents_get(MPI_Datatype type, struct contents *c)
+{
+	*c = (struct contents){ 0 };
+	if (PMPI_Type_get_envelope(type, &c->ints, &c->addresses, &c->types, &c->combiner) ||
+	    c->combiner == MPI_COMBINER_NAMED)
+		return false;
+	c->integer = malloc(((size_t)c->ints + 1) * sizeof(*c->integer));
+	c->address = malloc(((size_t)c->addresses + 1) * sizeof(*c->address));
+	c->type = malloc(((size_t)c->types + 1) * sizeof(*c->type));
+	if (c->integer && c->address && c->type &&
+	    !PMPI_Type_get_contents(type, c->ints, c->addresses, c->types, c->integer, c->address,
+				    c->type))
+		return true;
+	free_contents(c);
+	return false;
+}
+
+void contents_put(struct contents *c)
+{
+	for (int i = 0; i < c->types; i++)
+		give_back(c->type[i]);
+	free_contents(c);
+}
+
 static bool flatten(MPI_Datatype type, struct shape *shape)
 {
-	struct contents c = { 0 };
-	bool good = false;
+	int ints, addresses, types, combiner;
+	struct contents c;
+	bool good;
 
 	*shape = (struct shape){ 0 };
-	if (PMPI_Type_get_envelope(type, &c.ints, &c.addresses, &c.types, &c.combiner))
+	if (PMPI_Type_get_envelope(type, &ints, &addresses, &types, &combiner))
 		return false;
-	if (c.combiner == MPI_COMBINER_NAMED)
+	if (combiner == MPI_COMBINER_NAMED)
 		return flatten_named(type, shape);
-	if (!is_known(&c))
+	if (!contents_get(type, &c))
 		return false;
-	c.integer = malloc(((size_t)c.ints + 1) * sizeof(*c.integer));
-	c.address = malloc(((size_t)c.addresses + 1) * sizeof(*c.address));
-	if (c.integer && c.address &&
-	    !PMPI_Type_get_contents(type, c.ints, c.addresses, 1, c.integer, c.address, &c.old)) {
-		good = flatten_contents(&c, shape);
-		give_back(c.old);
-	}
-	free(c.integer);
-	free(c.address);
+	good = is_known(&c) && flatten_contents(&c, shape);
+	contents_put(&c);
 	if (!good)
 		shape_free(shape);
 	return good;

@@ -34,6 +34,34 @@ static struct {
 	uint64_t calls; /* of the provider that have begun */
 } the = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
+/* Threads come in by turns. A thread that polls gives the lock back and takes it again at once, and
+ * a mutex alone would let the others wait for seconds. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned int next, served;
+} turns = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void take_turn(void)
+{
+	unsigned int own;
+
+	pthread_mutex_lock(&turns.lock);
+	own = turns.next++;
+	while (turns.served != own)
+		pthread_cond_wait(&turns.changed, &turns.lock);
+	pthread_mutex_unlock(&turns.lock);
+}
+
+static void end_turn(void)
+{
+	pthread_mutex_lock(&turns.lock);
+	turns.served++;
+	if (turns.served != turns.next)
+		pthread_cond_broadcast(&turns.changed);
+	pthread_mutex_unlock(&turns.lock);
+}
+
 static struct dib_endpoint *speaker(void)
 {
 	for (unsigned int i = 0; i < ENDPOINTS; i++)
@@ -44,6 +72,7 @@ static struct dib_endpoint *speaker(void)
 
 void dfi_enter(void)
 {
+	take_turn();
 	pthread_mutex_lock(&the.lock);
 	the.calls++;
 	the.thread = (pid_t)syscall(SYS_gettid);
@@ -58,6 +87,7 @@ void dfi_enter(void)
 void dfi_leave(void)
 {
 	pthread_mutex_unlock(&the.lock);
+	end_turn();
 }
 
 /* The watcher ---------------------------------------------------------------------------------- */

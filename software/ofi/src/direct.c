@@ -55,6 +55,11 @@ void dfi_direct_progress(const struct domain *domain)
 		dfi_progress(the_domain, false);
 }
 
+struct domain *dfi_direct_domain(void)
+{
+	return the_domain;
+}
+
 PUBLIC int dibber_fi_open(void *memory, size_t length, struct dibber_fi_region **out,
 			  struct dibber_fi_place *place)
 {

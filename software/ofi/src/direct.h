@@ -76,6 +76,7 @@ struct domain;
 void dfi_direct_begin(struct domain *domain);
 void dfi_direct_end(struct domain *domain);
 void dfi_direct_progress(const struct domain *domain);
+struct domain *dfi_direct_domain(void); /* or NULL; the caller has entered */
 
 /* Wait until nothing of `counts` is under way. Returns its error, which is then 0 again. */
 int dibber_fi_wait(struct dibber_fi_counts *counts);

@@ -14,93 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ranks.h"
+#include "random_type.h"
 
-#define BYTES	 60000
 #define ELEMENTS 4096
-
-static uint64_t state;
-
-/* xorshift64*, Vigna 2016. Both ranks draw the same numbers. */
-static int draw(int below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (int)((state * UINT64_C(2685821657736338717) >> 32) % (uint64_t)below);
-}
-
-/* A type of exactly 8 × `blocks` bytes; blocks is a multiple of 4. Parts of it do not overlap. */
-static MPI_Datatype some_type(int blocks)
-{
-	static int lengths[BYTES / 8], places[BYTES / 8];
-	static MPI_Aint distances[BYTES / 8];
-	int step = 1 + draw(3), at = 0;
-	MPI_Datatype type, inner, kinds[2];
-
-	for (int i = 0; i < blocks; i++) {
-		lengths[i] = 1;
-		places[i] = at;
-		distances[i] = 8 * at + draw(2) * 4;
-		at += 2 + draw(3);
-	}
-	switch (draw(9)) {
-	case 0:
-		MPI_Type_contiguous(8 * blocks, MPI_BYTE, &type);
-		break;
-	case 1:
-		MPI_Type_vector(blocks / 2, 2, 2 + step, MPI_DOUBLE, &type);
-		break;
-	case 2:
-		MPI_Type_create_hvector(blocks, 2, 8 + 3 * step, MPI_INT, &type);
-		break;
-	case 3: {
-		int sizes[3] = { 3 + blocks / 4, 4 + step, 3 };
-		int inside[3] = { blocks / 4, 2, 2 }, starts[3] = { 2, step, 1 };
-
-		MPI_Type_create_subarray(3, sizes, inside, starts,
-					 draw(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, MPI_DOUBLE,
-					 &type);
-		break;
-	}
-	case 4:
-		MPI_Type_indexed(blocks, lengths, places, MPI_DOUBLE, &type);
-		break;
-	case 5:
-		MPI_Type_create_hindexed_block(blocks, 1, distances, MPI_DOUBLE, &type);
-		break;
-	case 6:
-		/* A column of pairs: a vector of resized vectors. */
-		MPI_Type_vector(2, 1, 2, MPI_DOUBLE, &inner);
-		MPI_Type_create_resized(inner, 0, 40, &kinds[0]);
-		MPI_Type_vector(blocks / 2, 1, 2, kinds[0], &type);
-		MPI_Type_free(&kinds[0]);
-		MPI_Type_free(&inner);
-		break;
-	case 7:
-		/* Blocks of two lengths go by the engine. */
-		lengths[0] = 2;
-		for (int i = 1; i < blocks; i++)
-			places[i]++;
-		MPI_Type_indexed(blocks - 1, lengths, places, MPI_DOUBLE, &type);
-		break;
-	default:
-		kinds[0] = MPI_INT;
-		kinds[1] = MPI_INT;
-		lengths[0] = lengths[1] = blocks;
-		distances[0] = 0;
-		distances[1] = 4 * blocks + 20;
-		MPI_Type_create_struct(2, lengths, distances, kinds, &type);
-	}
-	MPI_Type_commit(&type);
-	return type;
-}
 
 static void transfer(uint8_t *memory, uint8_t *shadow, MPI_Win window)
 {
 	static uint8_t origin[BYTES], expected[BYTES], packed[BYTES];
 	int blocks = 4 * (1 + draw(draw(2) ? 4 : 150)), place = 8 * draw(100), kind = draw(3);
-	MPI_Datatype ours = some_type(blocks), theirs = some_type(blocks);
+	MPI_Datatype ours = some_type(blocks, SIMPLE), theirs = some_type(blocks, SIMPLE);
 	int at = 0, bytes = 8 * blocks;
 	MPI_Request request;
 

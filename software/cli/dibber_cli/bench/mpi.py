@@ -1,4 +1,4 @@
-"""`mpi`: MPI programs on simulated cards: messages, collectives, dense patterns, b_eff, puts.
+"""`mpi`: MPI programs on simulated cards: messages, types, collectives, patterns, b_eff, puts.
 
 The programs are in software/ofi/bench and run with Open MPI. Each point is a run of them with cards
 of its own; one run gives the values of several series.
@@ -35,7 +35,29 @@ LENGTHS = 21  # of b_eff
 # What makes a strided command of a put with a vector type: (setting of the coalescer, library).
 WAYS = {"engine": ("0", ()), "coalesced": ("1", ()), "pmpi": ("0", (fabric.PMPI,))}
 
-QUICK = {"sizes": (8, 4096, 65536), "strides": (1, 2, 64), "ranks": (2, 4), "hops": (0, 1)}
+TYPED = ("engine", "pmpi")
+# Bytes of the patterns of `typed`, whose numbers are the places here (software/ofi/bench/typed.c).
+PATTERNS = {
+    "MILC su3_zdown 16^4": 98304,
+    "NAS LU_y 1020": 40800,
+    "NAS MG_x 130,66,66": 32768,
+    "NAS MG_y 130,66,66": 65536,
+    "WRF_y nx 11": 52008,
+    "FFT2 256 over 4": 65536,
+    "SPECFEM3D_mt 5600": 67200,
+    "SPECFEM3D_oc 8192 of 88881": 32768,
+    "LAMMPS_full 1662": 106368,
+}
+
+EACH = tuple(range(len(PATTERNS)))
+
+QUICK = {
+    "sizes": (8, 4096, 65536),
+    "strides": (1, 2, 64),
+    "ranks": (2, 4),
+    "hops": (0, 1),
+    "patterns": (1, 2, 4),
+}
 
 
 @dataclass(frozen=True)
@@ -66,14 +88,15 @@ def _collectives(ranks):
     return (*tests, f"b_eff={LONGEST},{RANDOMS},{REPETITIONS}")
 
 
-def points(sizes=SIZES, strides=STRIDES, ranks=RANKS, hops=HOPS):
-    """One Job for the messages, one for each way of strided puts, each number of ranks, and each
-    number of switches.
+def points(sizes=SIZES, strides=STRIDES, ranks=RANKS, hops=HOPS, patterns=EACH):
+    """One Job for the messages, one for each way of strided puts and of typed messages, each number
+    of ranks, and each number of switches.
     """
     comma = lambda numbers: ",".join(str(number) for number in numbers)
     return [
         Job("messages", 2, 2, "pair", (f"restricted={comma(sizes)}", f"postal={comma(sizes)}")),
         *(Job("put", way, 2, "pair", (f"put={comma(strides)}",), way) for way in WAYS),
+        *(Job("typed", way, 2, "pair", (f"typed={comma(patterns)}",), way) for way in TYPED),
         *(Job("ranks", n, n, fabric.shape_for(n), _collectives(n)) for n in ranks),
         *(Job("switches", n, 2, f"line:{n}", (f"distance={n}",)) for n in hops),
     ]
@@ -217,6 +240,10 @@ def limit(profile, series, x, ranks):
         return message_seconds(profile, ELEMENT) * 1e6 + length * profile.cable_ns / 1000, "wire"
     if series.startswith("put-"):
         return _put(profile, length)
+    if series.startswith("typed"):
+        bytes_moved = tuple(PATTERNS.values())[length]
+        seconds, name = _message(profile, bytes_moved)
+        return bytes_moved / seconds / 1e6, name
     if series == "barrier":
         return _steps(profile, 1, ranks)
     if series.startswith("reduce-"):
@@ -242,6 +269,8 @@ X_UNITS = {
     "barrier": "ranks",
     "distance": "switches",
     "put": "elements",
+    "typed": "pattern",
+    "typed-contiguous": "pattern",
     **dict.fromkeys(EFFECTIVE, "ranks"),
     **dict.fromkeys(DENSES, "phase"),
 }
@@ -249,8 +278,8 @@ X_UNITS = {
 
 def _name(series, job):
     """The name of a program's series in the report, where several jobs have it."""
-    if series == "put":
-        return f"put-{job.way}"
+    if series == "put" or series.startswith("typed"):
+        return f"{series}-{job.way}"
     if series in ("reduce", "alltoall", *DENSES):
         return f"{series}-{job.ranks}"
     return series
@@ -288,6 +317,19 @@ def _findings(report):
                 f"MPI_Put of 64 KiB in elements of {ELEMENT} bytes, {way}: at least {share:.1f} % "
                 f"of contiguous (stride {least['x']})"
             )
+    plain = {p["x"]: p["value"] for p in of_series(report, "typed-contiguous-engine")}
+    for way in TYPED:
+        shares = {
+            p["x"]: 100 * p["value"] / plain[p["x"]]
+            for p in of_series(report, f"typed-{way}")
+            if p["x"] in plain
+        }
+        if shares:
+            least = min(shares, key=shares.get)
+            yield (
+                f"typed MPI_Send and MPI_Recv, {way}: at least {shares[least]:.1f} % of contiguous "
+                f"({tuple(PATTERNS)[least]})"
+            )
     pairs = {p["x"]: p["value"] for p in of_series(report, "postal")}
     for p in of_series(report, "restricted"):
         if p["x"] in pairs and p["x"] == max(pairs):
@@ -310,6 +352,9 @@ def evaluate(profile, seed, results):
             f"dense patterns: {DENSE} bytes; MB/s of one rank in one direction, of the slowest",
             f"put: {ELEMENTS} elements of {ELEMENT} bytes; 'engine': a transfer for each element; "
             "'coalesced': joined by the provider; 'pmpi': one command by libdibber-pmpi.so",
+            "typed: "
+            + "; ".join(f"{n}: {name}" for n, name in enumerate(PATTERNS))
+            + "; the engine's packing takes no simulated time",
             "bounds of barrier and reduce: ceil(log2 ranks) messages one after the other",
         ],
     }
@@ -324,6 +369,7 @@ GROUPS = (
     ("bytes", ("restricted", "postal"), "message (bytes)"),
     ("bytes", ("half-round-trip",), "message (bytes)"),
     ("stride", ("put",), "stride (elements of 8 bytes; 1 is contiguous)"),
+    ("pattern", ("typed",), "pattern"),
     ("ranks", ("barrier",), "ranks"),
     ("bytes", ("reduce", "alltoall"), "bytes a rank"),
     ("ranks", ("b_eff",), "ranks"),

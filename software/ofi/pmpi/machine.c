@@ -1,0 +1,418 @@
+/* Typed messages from the offer to their end. */
+
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include <limits.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "machine.h"
+
+struct world world;
+
+static struct request *watched; /* receives that move, and sends */
+static struct note heard;
+static MPI_Request bell = MPI_REQUEST_NULL;
+
+void machine_watch(struct request *request)
+{
+	struct request **last = &watched;
+
+	while (*last)
+		last = &(*last)->next;
+	__atomic_add_fetch(&request->users, 1, __ATOMIC_RELAXED);
+	request->next = NULL;
+	*last = request;
+}
+
+bool machine_is_idle(void)
+{
+	return !watched;
+}
+
+void machine_finish(struct request *request, int error)
+{
+	MPI_Request handle = request->handle;
+
+	if (request->hold)
+		provider.release(request->hold);
+	request->hold = NULL;
+	arena_put(request->table, request->table_bytes);
+	request->table = NULL;
+	free(request->temporary);
+	request->temporary = NULL;
+	flat_put(request->flat);
+	request->flat = NULL;
+	if (request->duplicate)
+		PMPI_Type_free(&request->type);
+	request->duplicate = false;
+	request->error = error;
+	__atomic_store_n(&request->stage, ENDED, __ATOMIC_RELEASE);
+	if (handle != MPI_REQUEST_NULL)
+		PMPI_Grequest_complete(handle);
+}
+
+/* Notes ----------------------------------------------------------------------------------------
+ */
+
+static void tell_sender(struct request *request, bool failed)
+{
+	MPI_Request note;
+
+	request->note = (struct note){ request->offer.cookie, failed };
+	if (PMPI_Isend(&request->note, sizeof(request->note), MPI_BYTE, request->world, 0,
+		       world.comm, &note))
+		return;
+	if (hidden_add(note, HIDDEN_NOTE, request))
+		__atomic_add_fetch(&request->users, 1, __ATOMIC_RELAXED);
+	else
+		PMPI_Wait(&note, MPI_STATUS_IGNORE);
+}
+
+bool bell_post(void)
+{
+	if (PMPI_Irecv(&heard, sizeof(heard), MPI_BYTE, MPI_ANY_SOURCE, 0, world.comm, &bell))
+		return false;
+	return hidden_add(bell, HIDDEN_BELL, NULL);
+}
+
+void bell_withdraw(void)
+{
+	PMPI_Cancel(&bell);
+	PMPI_Wait(&bell, MPI_STATUS_IGNORE);
+}
+
+static void ring(int error)
+{
+	const struct note note = heard;
+
+	for (struct request *r = watched; r && !error; r = r->next)
+		if (r->sends && r->note.cookie == note.cookie) {
+			r->noted = true;
+			r->error = note.failed ? MPI_ERR_OTHER : MPI_SUCCESS;
+		}
+	/* Without it no send would end. */
+	if (!bell_post())
+		PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_INTERN);
+}
+
+/* Receives ------------------------------------------------------------------------------------- */
+
+static struct dib_side side_of(const struct piece *piece, uint32_t key, int64_t base,
+			       uint32_t list_key)
+{
+	struct dib_side side = {
+		.walk = { .key = key,
+			  .block = piece->block,
+			  .offset = (uint64_t)(base + piece->offset),
+			  .levels = piece->levels },
+		.list_offset = piece->entries ? piece->list : 0,
+		.list_key = piece->entries ? list_key : 0,
+	};
+
+	for (unsigned int i = 0; i < piece->levels; i++) {
+		side.walk.count[i] = piece->count[i];
+		side.walk.stride[i] = piece->stride[i];
+	}
+	return side;
+}
+
+static void fail(struct request *request)
+{
+	tell_sender(request, true);
+	machine_finish(request, MPI_ERR_OTHER);
+}
+
+/* The pieces of the receive's own memory; or of a contiguous buffer, where no command can write the
+ * type: it is not known, or has too many edges, or its blocks have unmapped memory between them. */
+static bool pair_up(struct request *request, struct pairs *pairs, bool directly)
+{
+	const struct offer *offer = &request->offer;
+	const struct piece *there = request->table ? request->table : offer->first;
+	struct piece plain = { .block = (uint32_t)offer->bytes };
+
+	if (!request->flat && request->type != MPI_DATATYPE_NULL)
+		request->flat = flat_get(request->type, request->count);
+	if (directly && request->flat &&
+	    pieces_pair(pairs, there, offer->pieces, request->flat->table, request->flat->count))
+		return true;
+	request->temporary = malloc(offer->bytes);
+	return request->temporary && pieces_pair(pairs, there, offer->pieces, &plain, 1);
+}
+
+static void bounds(const struct pairs *pairs, int64_t *low, int64_t *high)
+{
+	for (unsigned int i = 0; i < pairs->count; i++) {
+		int64_t first, last;
+
+		flat_bounds(&pairs->pair[i].here, &first, &last);
+		*low = !i || first < *low ? first : *low;
+		*high = !i || last > *high ? last : *high;
+	}
+}
+
+/* Make the memory of all pairs reachable. `base` is the buffer's address from the begin of the
+ * region. Returns 0 or a negative FI_ number. */
+static int reach(struct request *request, struct pairs *pairs, bool directly, uint32_t *reached,
+		 int64_t *base)
+{
+	struct dibber_fi_place place;
+	int64_t low = 0, high = 0;
+	uint64_t offset;
+	uint8_t *buffer;
+	int rc;
+
+	if (!pair_up(request, pairs, directly))
+		return -FI_ENOMEM;
+	buffer = request->temporary ? request->temporary : request->buffer;
+	bounds(pairs, &low, &high);
+	rc = provider.hold((uint8_t *)((uintptr_t)buffer + (uintptr_t)low), (size_t)(high - low), 0,
+			   &request->hold, &place, &offset);
+	if (!rc) {
+		*reached = place.key;
+		*base = (int64_t)offset - low;
+		return 0;
+	}
+	directly = !request->temporary;
+	free(request->temporary);
+	request->temporary = NULL;
+	return directly && rc != -FI_EAGAIN ? reach(request, pairs, false, reached, base) : rc;
+}
+
+static void move(struct request *request)
+{
+	const struct offer *offer = &request->offer;
+	const struct rank *rank = &world.list[request->world];
+	struct pairs *pairs = malloc(sizeof(*pairs));
+	int64_t base = 0;
+	uint32_t reached = 0;
+	int rc = pairs ? reach(request, pairs, true, &reached, &base) : -FI_ENOMEM;
+
+	request->stage = rc == -FI_EAGAIN ? WAITS_FOR_REGION : MOVES;
+	for (unsigned int i = 0; !rc && i < pairs->count; i++) {
+		const struct pair *pair = &pairs->pair[i];
+		struct dib_side there =
+			side_of(&pair->there, offer->key, offer->base, rank->arena.key);
+		struct dib_side here = side_of(&pair->here, reached, base, arena_key());
+
+		rc = provider.get(&rank->arena, &there, &here, (uint32_t)piece_bytes(&pair->here),
+				  &request->counts);
+	}
+	/* What is under way ends first. */
+	if (rc && rc != -FI_EAGAIN && !request->counts.error)
+		request->counts.error = -rc;
+	free(pairs);
+}
+
+static void unpack(struct request *request)
+{
+	int size = 0, at = 0;
+
+	if (request->flat) {
+		flat_write(request->flat, request->buffer, request->temporary,
+			   request->offer.bytes);
+		return;
+	}
+	PMPI_Type_size(request->type, &size);
+	if (size > 0)
+		PMPI_Unpack(request->temporary, (int)request->offer.bytes, &at, request->buffer,
+			    (int)(request->offer.bytes / (uint64_t)size), request->type,
+			    MPI_COMM_SELF);
+}
+
+/* The commands of a receive have ended. */
+static void moved(struct request *request)
+{
+	if (request->counts.error) {
+		fail(request);
+		return;
+	}
+	if (request->stage == GETS_TABLE) {
+		if (pieces_make_sense(request->table, request->offer.pieces, request->offer.bytes))
+			move(request);
+		else
+			fail(request);
+		return;
+	}
+	if (request->temporary)
+		unpack(request);
+	tell_sender(request, false);
+	machine_finish(request, MPI_SUCCESS);
+}
+
+static int get_table(struct request *request)
+{
+	const struct offer *offer = &request->offer;
+	const struct rank *rank = &world.list[request->world];
+	uint32_t bytes = offer->pieces * (uint32_t)sizeof(struct piece);
+	struct dib_side there = {
+		.walk = { .key = rank->arena.key, .block = bytes, .offset = offer->table }
+	};
+	struct dib_side here = { .walk = { .key = arena_key(), .block = bytes } };
+
+	request->table_bytes = bytes;
+	request->table = arena_get(bytes);
+	if (!request->table)
+		return -FI_ENOMEM;
+	here.walk.offset = arena_offset(request->table);
+	request->stage = GETS_TABLE;
+	return provider.get(&rank->arena, &there, &here, bytes, &request->counts);
+}
+
+static void accept(struct request *request)
+{
+	const struct offer *offer = &request->offer;
+	bool truncated = offer->bytes > request->room;
+
+	request->world = (int)offer->rank;
+	request->count_bytes = truncated ? request->room : offer->bytes;
+	machine_watch(request);
+	if (truncated) {
+		tell_sender(request, false);
+		machine_finish(request, MPI_ERR_TRUNCATE);
+	} else if (!offer->pieces || offer->pieces > MOST_PIECES ||
+		   (offer->pieces <= FIRST &&
+		    !pieces_make_sense(offer->first, offer->pieces, offer->bytes))) {
+		fail(request);
+	} else if (offer->pieces <= FIRST) {
+		move(request);
+	} else if (get_table(request)) {
+		fail(request);
+	}
+}
+
+/* The first bytes of the buffer, as the type has them. */
+static void read_back(struct request *request, uint8_t bytes[OFFER_BYTES])
+{
+	uint8_t *packed;
+	int at = 0;
+
+	if (!request->flat && request->type != MPI_DATATYPE_NULL)
+		request->flat = flat_get(request->type, request->count);
+	if (request->flat) {
+		flat_read(request->flat, request->buffer, bytes, OFFER_BYTES);
+		return;
+	}
+	memset(bytes, 0, OFFER_BYTES);
+	packed = request->room <= INT_MAX ? malloc(request->room) : NULL;
+	if (packed && !PMPI_Pack(request->buffer, request->count, request->type, packed,
+				 (int)request->room, &at, MPI_COMM_SELF))
+		memcpy(bytes, packed, OFFER_BYTES);
+	free(packed);
+}
+
+static int land(struct request *request, uint64_t length)
+{
+	uint64_t fits = length < request->room ? length : request->room;
+	int size = 0, at = 0;
+
+	if (!request->flat && request->type != MPI_DATATYPE_NULL)
+		request->flat = flat_get(request->type, request->count);
+	if (request->flat) {
+		flat_write(request->flat, request->buffer, &request->offer, fits);
+	} else if (fits) {
+		PMPI_Type_size(request->type, &size);
+		PMPI_Unpack(&request->offer, (int)fits, &at, request->buffer,
+			    size ? (int)(fits / (uint64_t)size) : 0, request->type, MPI_COMM_SELF);
+	}
+	request->count_bytes = fits;
+	return length > request->room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+}
+
+void machine_received(struct request *request, uint64_t length)
+{
+	uint8_t head[OFFER_BYTES];
+
+	request->count_bytes = length;
+	if (length == OFFER_BYTES && !request->bounces) {
+		read_back(request, head);
+		if (typed_is_offer(head, length))
+			memcpy(&request->offer, head, sizeof(request->offer));
+	}
+	if (typed_is_offer(&request->offer, length))
+		accept(request);
+	else
+		machine_finish(request, request->bounces ? land(request, length) : MPI_SUCCESS);
+}
+
+/* Progress ------------------------------------------------------------------------------------- */
+
+void machine_ended(enum hidden_kind kind, struct request *owner, const MPI_Status *status,
+		   int error)
+{
+	int cancelled = 0;
+
+	switch (kind) {
+	case HIDDEN_BELL:
+		ring(error);
+		return;
+	case HIDDEN_OFFER:
+		owner->offered = true;
+		if (error) {
+			owner->noted = owner->told = true;
+			owner->error = error;
+		}
+		break;
+	case HIDDEN_NOTE:
+		break;
+	case HIDDEN_RECEIVE:
+		owner->engine = MPI_REQUEST_NULL;
+		owner->status = *status;
+		PMPI_Test_cancelled(status, &cancelled);
+		if (error || cancelled) {
+			owner->told = true;
+			owner->count_bytes = cancelled ? 0 : typed_bytes(status);
+			machine_finish(owner, error);
+		} else {
+			machine_received(owner, typed_bytes(status));
+		}
+	}
+	typed_put(owner);
+}
+
+static bool send_goes_on(struct request *request)
+{
+	/* A rank that is gone answers no more. */
+	if (!request->noted && provider.lost(&world.list[request->world].arena)) {
+		request->noted = true;
+		request->error = MPI_ERR_OTHER;
+	}
+	if (!request->noted || !request->offered)
+		return false;
+	machine_finish(request, request->error);
+	return true;
+}
+
+static bool receive_goes_on(struct request *request)
+{
+	if (request->stage == WAITS_FOR_REGION) {
+		move(request);
+		return request->stage != WAITS_FOR_REGION;
+	}
+	if (__atomic_load_n(&request->counts.pending, __ATOMIC_ACQUIRE))
+		return false;
+	moved(request);
+	return true;
+}
+
+int machine_step(void)
+{
+	struct request **place = &watched;
+	int events = 0;
+
+	while (*place) {
+		struct request *request = *place;
+
+		if (request->stage != ENDED)
+			events += request->sends ? send_goes_on(request) : receive_goes_on(request);
+		if (request->stage == ENDED) {
+			*place = request->next;
+			typed_put(request);
+			continue;
+		}
+		place = &request->next;
+	}
+	return events;
+}
