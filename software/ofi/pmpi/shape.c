@@ -103,11 +103,12 @@ static bool repeat(struct shape *shape, uint64_t count, int64_t stride)
 /* Repeat a shape at each of some distances. */
 static bool place(struct shape *shape, size_t entries, const int64_t *distances)
 {
-	int64_t stride = entries > 1 ? distances[1] - distances[0] : 0;
+	int64_t stride;
 	size_t even = 1;
 
 	if (!entries)
 		return false;
+	stride = entries > 1 ? distances[1] - distances[0] : 0;
 	while (even < entries && distances[even] - distances[even - 1] == stride)
 		even++;
 	shape->offset += distances[0];
@@ -178,19 +179,19 @@ static bool flatten_indexed(const struct contents *c, struct shape *shape)
 		c->combiner == MPI_COMBINER_HINDEXED || c->combiner == MPI_COMBINER_HINDEXED_BLOCK;
 	const int *places = c->integer + (block_kind ? 2 : 1 + c->integer[0]);
 	int64_t extent = extent_of(c->type[0]), *distances;
-	int count = c->integer[0];
+	size_t count = c->integer[0] > 0 ? (size_t)c->integer[0] : 0;
 	bool good = count > 0;
 
-	for (int i = 1; i < count && !block_kind; i++)
+	for (size_t i = 1; i < count && !block_kind; i++)
 		good &= c->integer[1 + i] == c->integer[1];
 	if (!good || c->integer[1] < 1 || !repeat(shape, (uint64_t)c->integer[1], extent))
 		return false;
-	distances = malloc((size_t)count * sizeof(*distances));
+	distances = malloc(count * sizeof(*distances));
 	if (!distances)
 		return false;
-	for (int i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		distances[i] = in_bytes ? (int64_t)c->address[i] : places[i] * extent;
-	good = place(shape, (size_t)count, distances);
+	good = place(shape, count, distances);
 	free(distances);
 	return good;
 }
