@@ -120,8 +120,20 @@ def test_each_entry_has_the_endpoint_as_its_owner_and_none_is_left(mock):
         window.close()
     m.endpoint.close()
     assert not any(entry[2] for entry in m.device.table.values())
-    assert C.ENDPOINTS - 1 not in m.device.queues and m.device.window["CONTROL"] == 0
-    assert len(m.device.regions) == 1, "the scratch page is gone"
+    m.card.close()
+    assert list(m.device.queues) == [0] and m.device.window["CONTROL"] == 0
+    assert not m.device.regions, "the scratch page is gone, too"
+
+
+def test_a_window_of_a_card_that_was_closed_says_so_and_closes_once(mock):
+    m = mock()
+    window = m.endpoint.window(m.key, PAGE, node=0)
+    handle, lib = window._handle, library()
+    m.card.close()
+    name, reason = failed(window.store, 0, b"1")
+    assert name == "CLOSED" and reason == "the card of this window was closed"
+    assert lib.dib_window_pointer(handle) is None
+    assert [lib.dib_window_unmap(handle) for _ in range(2)] == [0, -17]
 
 
 def test_an_adding_window_adds(mock):
@@ -240,6 +252,18 @@ def test_the_endpoint_of_the_window_is_nobodys(mock):
     m = mock()
     name, reason = failed(m.card.endpoint, C.ENDPOINTS - 1)
     assert name == "IN_USE" and "remote window" in reason
+
+
+def test_a_window_that_a_former_program_has_used_needs_a_halt_first(mock, image):
+    m = mock()
+    last = C.ENDPOINT_BASE + (C.ENDPOINTS - 1) * C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET
+    m.device.registers[last] = 3  # COMMAND_PRODUCER
+    name, reason = failed(lambda: m.endpoint.window(m.key, 1, node=0))
+    assert name == "NO_FIRMWARE" and "former program" in reason
+    assert C.ENDPOINTS - 1 not in m.device.queues
+    m.endpoint.close()
+    m.card.load_firmware(image())
+    m.card.endpoint(1).window(m.key, 1, node=0)
 
 
 def test_a_card_that_lies_about_its_window_is_refused(mock):

@@ -119,6 +119,25 @@ def test_loads_return_what_is_there(pair, seed, tmp_path):
     assert loads >= 30 and all(memory[32 + at :][: len(data)] == data for at, data in found)
 
 
+def map_again(side, key, over):
+    side.open_window(key)
+    loaded = [side.fault(side.window.load, 8 * n, 8) for n in range(3)]
+    side.window.close()
+    side.window = side.endpoint.window(key, PAGE, 64, node=1)
+    try:
+        loaded.append(side.window.load(0, 40))
+    finally:
+        over.touch()
+    return loaded
+
+
+def test_a_window_that_is_mapped_again_loads(pair, seed, tmp_path):
+    over = tmp_path / "over"
+    key = pair.second(target, seed)
+    loaded, _ = pair.together((map_again, key, over), (stay, over))
+    assert loaded == [None, None, None, pair.second(Side.read, "memory")[64:104]]
+
+
 def count_up(side, key, over):
     side.open_window(key, add=3)
     values = [int.from_bytes(side.window.load(64, 8), "little") for _ in range(4)]
@@ -264,6 +283,44 @@ def test_after_a_peer_is_gone_stores_are_told_and_loads_end(program, monkeypatch
     # Four stores, and the load twice: at its limit, and when its command ends.
     assert refusals == 5 and told[0][0] == told[1][0] == "TIMEOUT" and told[2] is None
     assert told[0][1].startswith("LATE") and told[1][1].startswith("REFUSALS, TIMEOUT")
+
+
+def close_in_the_middle(side, key, over):
+    """A window is closed while its stores cannot leave, and mapped again: faults of the barriers
+    behind that, and of a load.
+    """
+    side.open_window(key)
+    side.endpoint.wait(int(UNPLUGGED[0] * 1000 + 50_000 - side.now()))
+    side.window.copy(0, b"old bytes")
+    side.set("LOAD_LIMIT", 12_500)  # 100 us
+    side.window.close()
+    side.window = side.endpoint.window(key, PAGE, 32, node=1 - side.node)
+    side.window.copy(64, b"new bytes")
+    told = []
+    for _ in range(30):
+        told.append(side.fault(side.window.barrier))
+        if told[-1] is None:
+            break
+        side.endpoint.wait(50_000)
+    side.set("LOAD_LIMIT", WINDOW["LOAD_LIMIT"].reset)
+    told.append(side.fault(side.window.load, 64, 9))
+    over.touch()
+    return told
+
+
+def test_a_window_that_is_closed_with_stores_under_way_can_be_mapped_again(
+    program, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(paths, "simulator", lambda profile: program)
+    over = tmp_path / "over"
+    options = ["--fault", "unplugged:{}:{}".format(*UNPLUGGED)]
+    with Pair(options=options, kind=WindowSide) as pair:
+        key = pair.second(target)
+        told, _ = pair.together((close_in_the_middle, key, over), (stay, over))
+        memory = pair.second(Side.read, "memory")
+    assert told[-2:] == [None, None] and memory[96:105] == b"new bytes"
+    # The page was unmapped before the store could leave the card, or not.
+    assert memory[32:41] in (b"old bytes", bytes(9)), "whole, or not at all"
 
 
 # Latency ------------------------------------------------------------------------------------------

@@ -334,6 +334,12 @@ static int begin(struct dib_card *card, struct dib_aperture *a)
 	uint32_t geometry;
 	int rc;
 
+	/* The window counts its commands and completions until a halt. With a former program's
+	 * counts no load would be answered. */
+	if (a->endpoint->producer)
+		return dib_fail(
+			DIB_ERR_NO_FIRMWARE,
+			"a former program has used the window: load the control program again");
 	if ((rc = read_register(card, DIBBER_WINDOW_GEOMETRY, &geometry)) ||
 	    (rc = read_faults(card, a->faults)))
 		return rc;
@@ -353,6 +359,15 @@ static int begin(struct dib_card *card, struct dib_aperture *a)
 	    (rc = write_register(card, DIBBER_WINDOW_SCRATCH_KEY, dib_key(a->region))))
 		return rc;
 	return write_register(card, DIBBER_WINDOW_CONTROL, DIBBER_WINDOW_CONTROL_ENABLE_MASK);
+}
+
+int dib_aperture_is_on(struct dib_card *card, bool *on)
+{
+	uint32_t word = 0;
+	int rc = read_register(card, DIBBER_WINDOW_CONTROL, &word);
+
+	*on = word & DIBBER_WINDOW_CONTROL_ENABLE_MASK;
+	return rc;
 }
 
 int dib_aperture_open(struct dib_card *card)

@@ -47,6 +47,9 @@ int dib_aperture_open(struct dib_card *card);
 /* Give back all that dib_aperture_open() took. What fails there does not matter. */
 void dib_aperture_close(struct dib_card *card);
 
+/* Whether the window is on: a halt of the control program turns it off. */
+int dib_aperture_is_on(struct dib_card *card, bool *on);
+
 int dib_aperture_write_page(struct dib_card *card, unsigned int page,
 			    const struct dib_page_entry *entry);
 

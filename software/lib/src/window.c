@@ -186,8 +186,6 @@ static void withdraw(struct dib_window *window)
 	for (unsigned int n = 0; n < window->pages; n++)
 		a->owner[window->first + n] = NULL;
 	a->windows[window->owner]--;
-	if (is_unused(a))
-		dib_aperture_close(window->card);
 }
 
 static void drop_windows(struct dib_card *card, const struct dib_endpoint *endpoint,
@@ -206,7 +204,31 @@ static void drop_windows(struct dib_card *card, const struct dib_endpoint *endpo
 		withdraw(window);
 		dib_handle_orphan(window, closed);
 	}
+	if (!endpoint && card->aperture)
+		dib_aperture_close(card);
 	pthread_mutex_unlock(&card->window_lock);
+}
+
+/* Open the aperture, if it is not open. The card counts the commands of its last endpoint until the
+ * control program is halted, so the endpoint stays open after the last window. After a halt it is
+ * opened again. */
+static int ready(struct dib_card *card)
+{
+	bool on = true;
+	int rc = 0;
+
+	if (card->aperture && is_unused(card->aperture)) {
+		rc = dib_aperture_is_on(card, &on);
+		if (rc)
+			return rc;
+		if (!on)
+			dib_aperture_close(card);
+	}
+	if (!card->aperture)
+		rc = dib_aperture_open(card);
+	if (!rc)
+		card->drop_windows = drop_windows;
+	return rc;
 }
 
 /* With the lock; the aperture is open. */
@@ -258,14 +280,9 @@ int dib_window_map(struct dib_endpoint *endpoint, const struct dib_window_option
 	window->length = options->length;
 	window->access = options->access | (options->access & DIB_WINDOW_ADD ? DIB_WINDOW_LOAD : 0);
 	pthread_mutex_lock(&card->window_lock);
-	if (!card->aperture)
-		rc = dib_aperture_open(card);
-	if (!rc) {
-		card->drop_windows = drop_windows;
+	rc = ready(card);
+	if (!rc)
 		rc = map(window, options);
-		if (rc && is_unused(card->aperture))
-			dib_aperture_close(card);
-	}
 	if (rc) {
 		dib_handle_end(window);
 	} else {

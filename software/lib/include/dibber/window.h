@@ -103,10 +103,9 @@ int dib_window_map(struct dib_endpoint *endpoint, const struct dib_window_option
 /**
  * dib_window_unmap() - give a window back; NULL is allowed.
  *
- * Waits for its stores as dib_window_barrier() does. After the card's last window was given back,
- * nothing of the card's last endpoint is left. Closing the endpoint or the card does the same for
- * its windows. A pointer to the window must not be used afterwards: the pages may belong to another
- * window.
+ * Waits for its stores as dib_window_barrier() does. The card's last endpoint stays with the
+ * windows until the card is closed. Closing the endpoint or the card does the same for its windows.
+ * A pointer to the window must not be used afterwards: the pages may belong to another window.
  *
  * Errors: ARGUMENT (a handle of another kind), CLOSED, FORKED.
  */
