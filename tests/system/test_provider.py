@@ -203,8 +203,8 @@ def test_a_typed_message_ends_with_an_error_when_a_card_is_reset(tmp_path):
 
 def test_typed_messages_are_late_and_whole_after_a_cable_was_away(tmp_path):
     program = build(tmp_path, "typed_cable", "mpicc")
-    events = ["--at", "1500 pull cable0", "--at", "3500 plug cable0"]
-    done = mpirun(2, "--strided", *events, program, 4000, seconds=LONGER)
+    events = ["--at", "3000 pull cable0", "--at", "5000 plug cable0"]
+    done = mpirun(2, "--strided", *events, program, 5500, seconds=LONGER)
     assert done.returncode == 0, done.stdout + done.stderr
     assert 2_000 < int(done.stdout) < 4_000
 
