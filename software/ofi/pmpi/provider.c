@@ -26,6 +26,7 @@ static const struct {
 	{ "dibber_fi_release", offsetof(struct provider, release) },
 	{ "dibber_fi_get", offsetof(struct provider, get) },
 	{ "dibber_fi_lost", offsetof(struct provider, lost) },
+	{ "dibber_fi_poll_only", offsetof(struct provider, poll_only) },
 };
 
 bool has_provider(void)

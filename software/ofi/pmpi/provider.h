@@ -21,6 +21,7 @@ extern struct provider {
 	__typeof__(&dibber_fi_release) release;
 	__typeof__(&dibber_fi_get) get;
 	__typeof__(&dibber_fi_lost) lost;
+	__typeof__(&dibber_fi_poll_only) poll_only;
 } provider;
 
 /* Whether the engine has loaded the provider. Its path is in FI_PROVIDER_PATH. */

@@ -83,11 +83,12 @@ void typed_open(void)
 	PMPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &world.ranks);
 	world.list = calloc((size_t)world.ranks, sizeof(*world.list));
-	good = good && world.list && arena_open(&own.arena);
-	own.good = good && getrandom(world.mark, sizeof(world.mark), 0) == sizeof(world.mark);
-	/* All ranks come here, whether they take part or not. */
-	if (!world.list || PMPI_Comm_dup(MPI_COMM_WORLD, &world.comm))
+	/* All ranks come here, whether they take part or not. The arena follows messages: by them
+	 * the provider knows the domain to take. */
+	if (!world.list || PMPI_Comm_dup(MPI_COMM_WORLD, &world.comm) || PMPI_Barrier(world.comm))
 		PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
+	good = good && arena_open(&own.arena);
+	own.good = good && getrandom(world.mark, sizeof(world.mark), 0) == sizeof(world.mark);
 	PMPI_Comm_set_errhandler(world.comm, MPI_ERRORS_RETURN);
 	PMPI_Allgather(&own, sizeof(own), MPI_BYTE, world.list, sizeof(own), MPI_BYTE, world.comm);
 	PMPI_Bcast(world.mark, sizeof(world.mark), MPI_BYTE, 0, world.comm);

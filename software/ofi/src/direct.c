@@ -2,6 +2,7 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "coalesce.h"
@@ -27,6 +28,7 @@ struct dibber_fi_region {
 
 /* The domain that all of these calls use. */
 static struct domain *the_domain;
+static bool chosen;
 
 struct move {
 	struct domain *domain;
@@ -45,14 +47,40 @@ void dfi_direct_begin(struct domain *domain)
 
 void dfi_direct_end(struct domain *domain)
 {
-	if (the_domain == domain)
-		the_domain = NULL;
+	if (the_domain != domain)
+		return;
+	the_domain = NULL;
+	chosen = false;
 }
 
 void dfi_direct_progress(const struct domain *domain)
 {
 	if (the_domain && the_domain != domain && the_domain->direct)
 		dfi_progress(the_domain, false);
+}
+
+static bool has_talked(const struct domain *domain)
+{
+	for (unsigned int i = 0; i < PEERS; i++)
+		if (domain->peers[i].received && !domain->peers[i].self)
+			return true;
+	return false;
+}
+
+/* An engine has several domains. The provider notices that a peer is gone in the one that has
+ * exchanged messages with it, and waits for the card in short steps when several are in use. So the
+ * first call takes the one with messages. */
+static void choose(void)
+{
+	if (chosen)
+		return;
+	for (struct domain *domain = dfi_domain_next(NULL); domain;
+	     domain = dfi_domain_next(domain))
+		if (domain->ep && has_talked(domain)) {
+			the_domain = domain;
+			break;
+		}
+	chosen = true;
 }
 
 struct domain *dfi_direct_domain(void)
@@ -69,6 +97,7 @@ PUBLIC int dibber_fi_open(void *memory, size_t length, struct dibber_fi_region *
 	if (!region)
 		return -FI_ENOMEM;
 	dfi_enter();
+	choose();
 	region->domain = the_domain;
 	region->memory = memory;
 	rc = the_domain ? dfi_error(dib_register(the_domain->endpoint, memory, length,

@@ -1,7 +1,8 @@
 /* Calls of the provider for libraries beside an engine that know a stride: commands from walk to
  * walk between memory of two processes. libdibber-pmpi.so finds them in the loaded provider.
  *
- * They use the process's first domain that has an endpoint. All calls may be made by any thread.
+ * They use a domain of the process that has exchanged messages. All calls may be made by any
+ * thread.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */

@@ -1,7 +1,7 @@
 /* Calls of the provider for typed messages (docs/design/typed-sends.md): memory that stays
  * reachable over several commands, and gets between walks whose keys are known.
  *
- * They use the process's first domain that has an endpoint. All calls may be made by any thread.
+ * They use the domain of direct.h. All calls may be made by any thread.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -40,5 +40,9 @@ int dibber_fi_get(const struct dibber_fi_place *place, const struct dib_side *th
 
 /* The positive FI_ number of what ended the way to another process, or 0. */
 int dibber_fi_lost(const struct dibber_fi_place *place);
+
+/* While this is on, progress takes what is there and does not wait. The library's test of the
+ * engine's requests lets the engine go on within its own progress, which has waited already. */
+void dibber_fi_poll_only(int on);
 
 #endif

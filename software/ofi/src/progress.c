@@ -7,6 +7,7 @@
 #include "domain.h"
 #include "endpoint.h"
 #include "errors.h"
+#include "offer.h"
 #include "progress.h"
 #include "ring.h"
 
@@ -20,6 +21,13 @@
 
 /* Domains of this process that have exchanged messages. */
 static unsigned int busy_domains;
+
+static int poll_only;
+
+__attribute__((visibility("default"))) void dibber_fi_poll_only(int on)
+{
+	__atomic_store_n(&poll_only, on, __ATOMIC_RELAXED);
+}
 
 static bool is_busy(const struct domain *domain)
 {
@@ -139,6 +147,8 @@ int dfi_progress(struct domain *domain, bool may_wait)
 	wait_ns = longest_wait(domain);
 	if (domain->patience_ns < wait_ns)
 		wait_ns = domain->patience_ns;
+	if (__atomic_load_n(&poll_only, __ATOMIC_RELAXED))
+		may_wait = false;
 	dfi_direct_progress(domain);
 	domain->in_progress = true;
 	if (dfi_coalesce_progress(domain))

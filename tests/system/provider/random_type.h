@@ -10,7 +10,7 @@
 
 #include "ranks.h"
 
-#define BYTES 60000 /* that a type of at most 2,400 × 8 bytes reaches over */
+#define BYTES 80000 /* that a type of at most 1,200 × 8 bytes reaches over */
 
 static uint64_t state;
 
