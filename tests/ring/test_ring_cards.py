@@ -167,7 +167,7 @@ def exchange(cards, seed):
     return step
 
 
-@pytest.mark.parametrize("nodes", [2, 4, 8])
+@pytest.mark.parametrize("nodes", [2, 4])
 def test_puts_gets_atomics_and_messages_between_all_cards_of_a_ring_arrive_whole(ring, nodes, seed):
     cards = nodes
     with ring(nodes) as network:
