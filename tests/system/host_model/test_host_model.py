@@ -26,12 +26,14 @@ class Arithmetic:
         self.pcie, self.card = self.values["pcie"], self.values["card"]
 
     def link(self):
-        """Bytes a second of one direction after 8b/10b and the overhead."""
+        """Bytes a second of one direction after the code and the overhead. The code is 8b/10b up to
+        5 GT/s and 128b/130b above (PCIe Base 3.0, 4.2).
+        """
         return (
             self.pcie["lanes"]
             * self.pcie["rate_gbps"]
             * 1e9
-            / 10
+            / (10 if self.pcie["rate_gbps"] <= 5 else 8 * 130 / 128)
             * (1 - self.pcie["overhead_percent"] / 100)
         )
 
