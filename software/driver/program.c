@@ -109,8 +109,10 @@ static int copy_image(struct dibber_card *card, const u8 *body, u32 bytes)
 	void __iomem *sram = card->bar + DIBBER_FIRMWARE_BASE;
 	u32 at;
 
-	for (at = 0; at + 8 <= bytes; at += 8)
+	for (at = 0; at + 8 <= bytes; at += 8) {
 		writeq((u64)word_at(body, at + 4) << 32 | word_at(body, at), sram + at);
+		cond_resched();
+	}
 	if (at < bytes)
 		writel(word_at(body, at), sram + at);
 	for (at = 0; at < bytes; at += 8) {
