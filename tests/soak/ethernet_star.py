@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tests" / "system")]
 
 from network import SECOND, opened, register  # noqa: E402
 
-BLOCK = 1 << 17  # bytes of a put
+BLOCK = 1 << 16  # bytes of a put
 FILL = 0xEE
 
 

@@ -540,6 +540,6 @@ PROPERTIES = [
         "3 peers", "Merged", k=2, quick=True, mutants=[
             Mutant("the next entry is another's", "dibber.link.ethernet.departure", "grant.eq(Mux(begun != 0, begun,", "grant.eq(Mux(begun == 7, begun,", depth=12),
             Mutant("a turn ends with an entry", "dibber.link.ethernet.departure", "If(source.ready & source.last,", "If(source.ready,", depth=12),
-            Mutant("the lowest always goes first", "dibber.link.ethernet.departure", "turn.eq(valid & behind)", "turn.eq(valid)", depth=24),
+            Mutant("a source goes twice", "dibber.link.ethernet.departure", "(1 << count) - (2 << n)", "(1 << count) - (1 << n)", depth=24),
     ]),
 ]
