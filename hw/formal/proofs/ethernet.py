@@ -488,9 +488,9 @@ PROPERTIES = [
     ]),
     Property("ethernet-room", "link/ethernet/buffer", "within the credit, each frame finds room",
         f"{DEPTH} units", "Obeyed", k=1, apart=True, mutants=[
-            Mutant("credit for units that wait", BUFFER, "self.credit.eq(expected + depth - fifo.level)", "self.credit.eq(expected + depth)",
+            Mutant("credit for units that wait", BUFFER, "self.credit.eq(expected + depth - fifo.held)", "self.credit.eq(expected + depth)",
                 depth=30, harness="ObeyedSmall"),
-            Mutant("a unit of credit too much", BUFFER, "self.credit.eq(expected + depth - fifo.level)",
+            Mutant("a unit of credit too much", BUFFER, "self.credit.eq(expected + depth - fifo.held)",
                 "self.credit.eq(expected + depth + 1 - fifo.level)", depth=30, harness="ObeyedSmall"),
     ]),
     Property("ethernet-buffer", "link/ethernet/buffer", "what was committed comes out in order, and nothing else",

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tomllib
 
 from dibber.interface.description import C, DOORBELL, HOST, MCP
 from dibber.interface.generate import c_header
@@ -62,9 +61,8 @@ def verilog(data_width):
     """
     steps = simulator()
     folder = steps.BUILD / f"card{data_width}"
-    profile = steps.SIM / "profiles" / f"{PROFILES[data_width]}.toml"
     with steps.alone_in(folder):
-        steps.gateware(folder, data_width, tomllib.loads(profile.read_text())["card"]["clock_mhz"])
+        steps.gateware(folder, steps.card_of(PROFILES[data_width]))
     return folder
 
 
