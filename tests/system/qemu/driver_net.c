@@ -302,10 +302,13 @@ static uint32_t clock_mhz(void)
 	return register_0(DIBBER_HOST_CLOCK_HZ) / 1000000;
 }
 
-/* A stream of STREAM bytes is measured; returns the interrupts of both ends. The card's time is
- * modulo 2^32 cycles, which is 34 s.
- */
-static unsigned long long measure_stream(const char *name)
+struct measured {
+	uint32_t usecs;		      /* of the card, modulo 2^32 cycles, which is 34 s */
+	unsigned long long near, far; /* interrupts of both ends */
+};
+
+/* A stream of STREAM bytes is measured. */
+static struct measured measure_stream(const char *name)
 {
 	struct connection c = connect_ends();
 	unsigned long long near, far;
@@ -323,14 +326,12 @@ static unsigned long long measure_stream(const char *name)
 	printf("measured %s %u bytes in %u us of the card, %llu and %llu interrupts\n", name,
 	       STREAM, cycles / clock_mhz(), near, far);
 	stop_ends(&c);
-	return near + far;
+	return (struct measured){ cycles / clock_mhz(), near, far };
 }
-
-static unsigned long long at_once; /* interrupts of a stream without hold-off */
 
 static void test_tcp(void)
 {
-	at_once = measure_stream("net_stream");
+	measure_stream("net_stream");
 	stream_once(FAR, STREAM, 65536, NULL);
 	stream_once(NEAR, 100000, 1000, NULL);
 }
@@ -372,7 +373,8 @@ static void test_held(void)
 		uint32_t usecs, frames;
 	} refused[] = { { 0, 2 }, { 4195, 0 }, { 1u << 31, 0 }, { 100, 256 } };
 	struct ethtool_coalesce found;
-	unsigned long long held, by_count;
+	struct measured held, by_count;
+	unsigned long long most;
 	uint32_t quick, slow;
 
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
@@ -392,10 +394,16 @@ static void test_held(void)
 	/* The endpoint is opened anew, which ends the card's hold-off; the driver sets it again. */
 	down_and_up();
 	held = measure_stream("net_held");
-	expect("a tenth of the interrupts", held * 10 <= at_once, 1);
+	/* How many come without hold-off depends on the guest's speed beside the card's. With it,
+	 * one comes in each time at most, and one may have waited before. */
+	most = held.usecs / HELD_USECS + 2;
+	expect("interrupts near within the time", held.near <= most, 1);
+	expect("interrupts far within the time", held.far <= most, 1);
 	hold_both(4000, 4);
 	by_count = measure_stream("net_held_by_count");
-	expect("the count is reached before the time", by_count > held, 1);
+	/* TCP waits for a held acknowledgement. So a stream that waits for the count is quick, and
+	 * one that would wait 4 ms again and again is not. */
+	expect("the count is reached before the time", by_count.usecs < held.usecs, 1);
 	flood(40, 16, 56, NET_PATIENCE);
 	hold_both(0, 0);
 	stream_once(FAR, STREAM / 4, 65536, NULL);
