@@ -21,6 +21,7 @@ class WordDecoder(LiteXModule):
     Parameters
     ----------
     channels : number of virtual channels
+    tagged   : the last byte of a ping has any value; by default it is 0
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class WordDecoder(LiteXModule):
 
     Cycles: 1; one word more if the lanes are not aligned.
     """
-    def __init__(self, channels):
+    def __init__(self, channels, tagged=False):
         self.sink     = sink = stream.Endpoint(serial_rx_layout())
         self.hunt     = Signal()
         self.data     = Signal(32)
@@ -107,7 +108,7 @@ class WordDecoder(LiteXModule):
             "end_bad": control & (s[0] == K_END_BAD) & rest_zero,
             "flow":    control & (s[0] == K_COMMA) & is_complement & (s[3] == FLOW_FILL),
             "nonce":   control & (s[0] == K_NONCE) & nonce_ok,
-            "ping":    control & (s[0] == K_PING) & is_complement & (s[3] == 0),
+            "ping":    control & (s[0] == K_PING) & is_complement & (1 if tagged else s[3] == 0),
             "pong":    control & (s[0] == K_PONG) & is_complement & (s[3] == 0),
         }
         known = Signal(len(kinds))

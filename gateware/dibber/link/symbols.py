@@ -78,8 +78,12 @@ def nonce_crc(nonce):
 def nonce_word(nonce):
     return Cat(Constant(K_NONCE, 8), nonce, nonce_crc(nonce))
 
-def ping_word(number):
-    return Cat(Constant(K_PING, 8), number, ~number[:8], Constant(0, 8))
+# Of a ping on a cable without a ring.
+NO_TAG = Constant(0, 8)
+
+def ping_word(number, tag=NO_TAG):
+    """`tag` has 8 bits: docs/design/ring.md."""
+    return Cat(Constant(K_PING, 8), number, ~number[:8], tag)
 
 def pong_word(number):
     return Cat(Constant(K_PONG, 8), number, ~number[:8], Constant(0, 8))

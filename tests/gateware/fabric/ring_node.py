@@ -93,8 +93,6 @@ class RingPairNode(Node):
             self.watch(getattr(port, name), name)
         slots = [s.open for node in port.nodes for b in node.buffers for s in b.slots]
         self.watch(reduce(or_, slots), "open")
-        falls = [node.counters["LINK_LOST"] for node in port.nodes]
-        self.watch(falls[0] + falls[1], "did_fell")
         self.watch(port.counters["SLACK_OVERFLOW"], "count_slack_overflow")
 
 

@@ -8,7 +8,7 @@ from migen import *
 from dibber.fabric.ring.election import KEEP_WORDS, RingElection
 from dibber.link.symbols import K_PING, NONCE_TRAIN_WORDS
 from gateware.models.compiled import run_simulation
-from gateware.models.link import nonce_word
+from gateware.models.link import control, nonce_word
 
 
 def come(dut, word):
@@ -68,3 +68,45 @@ def test_the_scrubber_sends_its_number_once_in_each_period(up, period):
     run_simulation(dut, [main()])
     assert len(cycles) >= 4
     assert {later - earlier for earlier, later in zip(cycles, cycles[1:])} == {period}
+
+
+def test_a_scrubber_takes_no_number_of_another_scrubber_though_the_epoch_is_the_same():
+    """When two rings are joined, the other ring's NUMBER comes with another count."""
+    dut, sizes, sent = RingElection(), [], []
+
+    def main():
+        yield dut.nonce.eq(0x1205)
+        yield dut.single.ready.eq(1)
+        yield
+        yield from come(dut, nonce_word(0x1205))
+        while not sent:
+            yield
+            if (yield dut.single.valid) and (yield dut.single.data) & 0xFF == K_PING:
+                sent.append((yield dut.single.data))
+        number, tag = sent[0] >> 8 & 0xFF, sent[0] >> 24
+        for count, other in ((7, 1), (4, 0), (9, 0xFF)):
+            value = number + count - 1
+            yield from come(dut, control(K_PING, value, value ^ 0xFF, tag ^ other))
+            sizes.append((yield dut.size))
+
+    run_simulation(dut, [main()])
+    assert sent[0] >> 24 == 0x12 ^ 0x05 and sizes == [0, 4, 4]
+
+
+def test_a_node_passes_a_number_with_its_tag_and_one_more():
+    dut, kept = RingElection(), []
+
+    def main():
+        yield dut.nonce.eq(5)
+        yield dut.aligned.eq(1)
+        yield
+        yield dut.came.valid.eq(1)
+        yield dut.came.data.eq(control(K_PING, 3, 3 ^ 0xFF, 0xAB)[0])
+        yield
+        kept.append(((yield dut.keep.valid), (yield dut.keep.data)))
+        yield dut.came.valid.eq(0)
+        yield
+        kept.append((yield dut.address))
+
+    run_simulation(dut, [main()])
+    assert kept == [(1, control(K_PING, 4, 4 ^ 0xFF, 0xAB)[0]), 3]

@@ -268,6 +268,7 @@ class SendBench(Module):
                 for name in ("begin", "channel", "slot")
             ],
             sender.up.eq(self.up),
+            sender.place.eq(sender.card),
             numbers.up.eq(self.up),
         ]
         for n, buffer in enumerate(self.buffers):
@@ -373,3 +374,33 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
         missing = len(expected) - len(found)
         assert missing <= counts["lost"]
     assert counts["refused"] > 50 and counts["heard"] == counts["lost"] > 0
+
+
+def test_each_packet_that_a_ring_leaves_behind_is_counted_once():
+    """Two whole packets, and one whose last word comes when the node is not UP any more."""
+    dut, flushed = RingSend(16, 64), []
+
+    def main():
+        yield from drive(dut, up=1, size=SIZE)
+        sink = dut.sink
+        for number, length in enumerate((3, 3, 6)):
+            for n in range(length):
+                if (number, n) == (2, 3):
+                    yield dut.up.eq(0)
+                yield from drive(
+                    sink, valid=1, first=n == 0, last=n == length - 1, prefix=1, data=n == 0
+                )
+                ready = 0
+                while not ready:
+                    yield
+                    flushed.append((yield dut.flushed))
+                    ready = yield sink.ready
+        yield sink.valid.eq(0)
+        for cycle in range(40):
+            yield dut.flush.eq(cycle == 20)
+            yield
+            flushed.append((yield dut.flushed))
+
+    run_simulation(dut, [main()])
+    assert flushed[-40:].count(2) == 1 and sum(flushed) == 3
+    assert flushed[:-40].count(1) == 1

@@ -16,13 +16,12 @@ def addresses(cards, last=None):
 
 
 def shorter(address, size, turn, last=None):
-    """The ring with the shorter way, or None if both are equal."""
-    target = (address + turn) % 16
+    """The ring with the shorter way to the card `turn` cards onward, or None: both are equal."""
+    target = (address + turn) % size
     if last is not None:
         row = [(card + last + 1) % size for card in range(size)]
         return int(row.index(target) < row.index(address))
-    ahead = (target - address) % size
-    return None if 2 * ahead == size else int(2 * ahead > size)
+    return None if 2 * turn == size else int(2 * turn > size)
 
 
 @dataclass

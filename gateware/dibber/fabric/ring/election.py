@@ -24,9 +24,11 @@ KEEP_WORDS = 1024
 FORGET_CYCLES = 65536
 
 # A NUMBER counts the nodes in its low bits. The others are the scrubber's epoch: it changes when
-# the scrubber leaves UP, so a NUMBER from before does not close the ring. The last bit of it is
-# bit 0 of the nonce.
+# the scrubber leaves UP, so a NUMBER from before does not close the ring. A NUMBER's last byte is
+# the exclusive or of the scrubber's two nonce bytes. So a NUMBER of another scrubber does not close
+# the ring either: both nodes of a card may be scrubbers for a while, or two rings may be joined.
 COUNT_BITS = 5
+EPOCH_BITS = 8 - COUNT_BITS
 
 # Of SIZE: the scrubber's mark, behind the number of nodes.
 MARK_BIT = 5
@@ -83,11 +85,11 @@ class RingElection(LiteXModule):
         value     = Signal(8)
         is_nonce, is_number, is_size = Signal(), Signal(), Signal()
         numbered  = Signal()
-        epoch     = Signal(8 - COUNT_BITS)
-        # Both nodes of a card's pair of rings may be scrubbers of one folded ring for a while. They
-        # count the same epochs, and their nonces differ in bit 0.
-        own       = Cat(epoch[:-1], self.nonce[0])
-        last      = Signal(8 - COUNT_BITS)  # epoch of the last NUMBER
+        epoch     = Signal(EPOCH_BITS)
+        tag       = Signal(8)               # of this node
+        own       = Signal()                # a NUMBER is that of this node, and of this epoch
+        last      = Signal(8 + EPOCH_BITS)  # epoch and tag of the last NUMBER
+        new       = Signal(8 + EPOCH_BITS)
         told      = Signal()                # the last SIZE had the mark
         count     = value[:COUNT_BITS]
         next_copy = Signal(8)
@@ -95,6 +97,9 @@ class RingElection(LiteXModule):
             nonce.eq(came.data[8:24]),
             value.eq(came.data[8:16]),
             next_copy.eq(value + 1),
+            tag.eq(self.nonce[:8] ^ self.nonce[8:]),
+            new.eq(Cat(value[COUNT_BITS:], came.data[24:])),
+            own.eq(new == Cat(epoch, tag)),
             is_nonce.eq(
                 came.valid & self.aligned & (came.data[:8] == K_NONCE) & (nonce != 0)),
             is_number.eq(came.valid & self.aligned & (came.data[:8] == K_PING)),
@@ -104,7 +109,7 @@ class RingElection(LiteXModule):
                 keep.valid.eq(~self.up & ((nonce < self.nonce) | (self.nonce == 0)))
             ).Elif(is_number,
                 keep.valid.eq(~self.scrubber & (count < NODES)),
-                keep.data.eq(ping_word(next_copy))
+                keep.data.eq(ping_word(next_copy, came.data[24:]))
             ).Elif(is_size,
                 keep.valid.eq(~self.scrubber)
             ),
@@ -140,7 +145,7 @@ class RingElection(LiteXModule):
             If(is_number,
                 fresh.eq(0),
                 If(self.scrubber,
-                    If(value[COUNT_BITS:] == own,
+                    If(own,
                         numbered.eq(1),
                         self.address.eq(0),
                         self.size.eq(count),
@@ -150,9 +155,9 @@ class RingElection(LiteXModule):
                 ).Elif(count < NODES,
                     numbered.eq(1),
                     self.address.eq(count),
-                    last.eq(value[COUNT_BITS:]),
+                    last.eq(new),
                     # A SIZE from before is not that of this ring. While UP, `lost` comes soon.
-                    If((last != value[COUNT_BITS:]) & ~self.up, self.size.eq(0))
+                    If((last != new) & ~self.up, self.size.eq(0))
                 ),
             ),
             If(is_size & ~self.scrubber,
@@ -192,7 +197,7 @@ class RingElection(LiteXModule):
                     single.data.eq(nonce_word(self.nonce))],
                 1: [
                     single.valid.eq(self.scrubber),
-                    single.data.eq(ping_word(Cat(Constant(1, COUNT_BITS), own)))],
+                    single.data.eq(ping_word(Cat(Constant(1, COUNT_BITS), epoch), tag))],
                 2: [
                     single.valid.eq(self.scrubber & self.closed),
                     single.data.eq(pong_word(Cat(self.size, self.mark, Constant(0, 2))))],

@@ -70,7 +70,7 @@ class RingCable(LiteXModule):
         # # #
 
         # What Comes -------------------------------------------------------------------------------
-        self.decoder = decoder = WordDecoder(2)
+        self.decoder = decoder = WordDecoder(2, tagged=True)
         idles   = Signal(max=ALIGN_FLOW_WORDS)
         silence = Signal(max=SILENCE_WORDS)
         heard   = Signal()  # the other end hears this one

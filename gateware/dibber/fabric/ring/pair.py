@@ -38,8 +38,8 @@ class RingPairPort(LiteXModule):
     balanced      : Signal(), out   both rings are UP and not folded
     nodes         : list of 2 RingPort
     events        : dict of pulses that have no counter, of both nodes together: as RingPort, and
-                    MOVED (a packet takes another ring than the last one of its channel), FLUSHED
-                    (a packet on a ring that is cut was dropped), FOLDED (a fold was made or opened)
+                    MOVED (a packet takes another ring than the last one of its channel), FOLDED (a
+                    fold was made or opened). FLUSHED: a packet on a ring that is cut was dropped
     Bit 0 of `nonce` is not used. WORDS_RECEIVED and STOPPED_CYCLES count cycles in which at least
     one node counts.
 
@@ -195,8 +195,8 @@ class RingPairPort(LiteXModule):
 
         # Counters ---------------------------------------------------------------------------------
         def both(pulses):
-            """As many pulses as both nodes have."""
-            sums = Pulses(*pulses)
+            """As many pulses as both nodes have, though both may lose 16 packets at once."""
+            sums = Pulses(*pulses, bits=7)
             self.submodules += sums
             return sums.pulse
         self.counters = {
@@ -213,12 +213,9 @@ class RingPairPort(LiteXModule):
         self.events = {
             name: both([node.events[name] for node in nodes])
             for name in nodes[0].events if name != "STALLED"}
-        flushed = Pulses(*[buffer.flushed for node in nodes for buffer in node.buffers], bits=6)
-        self.submodules += flushed
         self.events |= {
             "STALLED": reduce(or_, [node.events["STALLED"] for node in nodes]),
             "MOVED":   way.moves,
-            "FLUSHED": flushed.pulse,
             "FOLDED":  both([cable.turns for cable in cables]),
         }
 

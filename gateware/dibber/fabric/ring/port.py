@@ -219,7 +219,7 @@ class RingPort(LiteXModule):
     address, size : Signal, out   of this node; nodes of the ring, 0 if unknown
     scrubber      : Signal(), out
     events        : dict of pulses that have no counter: SENT, ACCEPTED, REFUSED, LOST, DROPPED,
-                    SCRUBBED, EXPIRED, GO_SET, STALLED (cycles)
+                    FLUSHED, SCRUBBED, EXPIRED, GO_SET, STALLED (cycles)
     `stopped` has the channels of which a packet waits for its grant. `round_trip` is the way round
     the ring.
 
@@ -236,7 +236,7 @@ class RingPort(LiteXModule):
 
         # # #
 
-        self.decoder   = decoder   = WordDecoder(channels)
+        self.decoder   = decoder   = WordDecoder(channels, tagged=True)
         self.training  = training  = LinkTraining()
         self.diagnosis = diagnosis = LinkDiagnosis()
         self.election  = election  = RingElection()
@@ -404,8 +404,12 @@ class RingPort(LiteXModule):
         trained   = Signal()
         is_trained = Signal()
         refusals  = Signal()  # a packet is refused here
-        misrouted = Pulses(transit.misrouted, *[buffer.dropped for buffer in buffers])
+        misrouted = Pulses(
+            transit.misrouted, *[buffer.dropped for buffer in buffers], bits=5)
+        dropped   = Pulses(*[buffer.dropped for buffer in buffers], bits=5)
+        flushed   = Pulses(*[buffer.flushed for buffer in buffers], bits=6)
         self.submodules.misroutes = misrouted
+        self.submodules += dropped, flushed
         self.comb += [
             is_trained.eq(~training.hunt),
             refusals.eq(transit.ask.valid & ~transit.accept),
@@ -437,7 +441,8 @@ class RingPort(LiteXModule):
             "ACCEPTED": event.valid & (event.status == ACCEPTED),
             "REFUSED":  any_buffer("refused"),
             "LOST":     any_buffer("lost"),
-            "DROPPED":  any_buffer("dropped"),
+            "DROPPED":  dropped.pulse,
+            "FLUSHED":  flushed.pulse,
             "SCRUBBED": transit.scrubbed,
             "EXPIRED":  reduce(or_, [room.expired for room in rooms]),
             "GO_SET":   output.go_set & up,

@@ -108,8 +108,9 @@ class RingSend(LiteXModule):
     waits   : Signal(), out   a packet is waiting
     refused : Signal(), out   pulse: BUSY or ORDER
     lost    : Signal(), out   pulse: a packet's end is not known
-    flushed : Signal(3), out  packets that `flush` drops in this cycle
-    dropped : Signal(), out   pulse: a packet had no route or no target on this ring
+    flushed : Signal(3), out  packets that are dropped in this cycle by `flush`, or because `up`
+              fell before their last word came
+    dropped : Signal(2), out  packets without a route or a target on this ring, in this cycle
 
     Cycles: 2 from a packet's last word to `offer`.
     """
@@ -137,8 +138,8 @@ class RingSend(LiteXModule):
         self.waits   = Signal()
         self.refused = Signal()
         self.lost    = Signal()
-        self.flushed = Signal(max=SLOTS + 1)
-        self.dropped = Signal()
+        self.flushed = Signal(max=SLOTS + 2)
+        self.dropped = Signal(2)
 
         # # #
 
@@ -169,6 +170,7 @@ class RingSend(LiteXModule):
         cut      = Signal()   # such a packet's old part ends as bad
         ends     = Signal()   # a packet is whole: its slot is filled
         absent   = Signal()   # the chosen packet's target is not on the ring
+        falls    = Signal()   # the node is not UP any more: what came of a packet is dropped
         to_nodes, nodes = nodes_onward(sink.data[:TURN_BITS], self.size)
         self.comb += [
             free.eq(~reduce(or_, [slots[n].used & (newest == n) for n in range(SLOTS)])),
@@ -187,7 +189,8 @@ class RingSend(LiteXModule):
             too_long.eq(stores & (count == packet_words - 1) & ~sink.last),
             cut.eq(sink.valid & self.up & reset_in),
             ends.eq((stores & (sink.last | too_long)) | (cut & (count != 0))),
-            self.dropped.eq((takes & wrong) | absent),
+            falls.eq(~self.up & begun & ~ends),
+            self.dropped.eq((takes & wrong) + absent),
             writer.adr.eq(write[:bits]),
             writer.dat_w.eq(sink.data),
             writer.we.eq(stores),
@@ -208,7 +211,7 @@ class RingSend(LiteXModule):
                 newest.eq(newest + 1),
             ),
             If(cut, begun.eq(0)),
-            If(~self.up & begun & ~ends,
+            If(falls,
                 begun.eq(0),
                 skipping.eq(1),
                 write.eq(start),
@@ -242,9 +245,8 @@ class RingSend(LiteXModule):
             self.refused.eq(event.valid & refusal),
             self.lost.eq(event.valid & (event.status == LOST)),
             flushes.eq(self.flush & ~self.up),
-            self.flushed.eq(sum([
-                flushes & (slot.filled | slot.waiting) for slot in slots[1:]],
-                flushes & (slots[0].filled | slots[0].waiting))),
+            self.flushed.eq(sum(
+                [flushes & (slot.filled | slot.waiting) for slot in slots], falls)),
         ]
         self.sync += If(releases,
             oldest.eq(oldest + 1),

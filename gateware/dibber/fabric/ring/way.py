@@ -12,7 +12,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.common.one_hot import lowest_one
-from dibber.fabric.ring.send import SLOTS
+from dibber.fabric.ring.send import SLOTS, nodes_onward
 from dibber.fabric.ring.words import ADDRESS_BITS, LOST
 from dibber.layouts import word_layout
 from dibber.packet.route import TURN_BITS
@@ -23,7 +23,7 @@ def way_slots_layout():
     """The send buffer of one channel in one ring.
 
     open  : slots whose packet has no end yet
-    turn* : of each slot, the turn to its target
+    turn* : of each slot, how many cards onward its target is
     begun : it has words of a packet, and not its last one
     """
     return [("open", SLOTS), *[(f"turn{n}", TURN_BITS) for n in range(SLOTS)], ("begun", 1)]
@@ -160,9 +160,10 @@ class RingWay(LiteXModule):
             decides.eq(lowest_one(may)),
         ]
         for n, sink in enumerate(sinks):
-            turn     = Signal(TURN_BITS)
-            target   = Signal(ADDRESS_BITS)
-            ahead    = Signal(6)  # cards from this one to the target, as ring 0 goes
+            turn     = Signal(TURN_BITS)  # cards from this one to the target, as ring 0 goes
+            sums     = Signal(6)
+            target   = Signal(6)
+            ahead    = Signal(6)
             behind   = Signal(6)
             place    = Signal(6)  # of the target in the row of cards between the ends of a fold
             here     = Signal(6)  # of this card
@@ -173,12 +174,13 @@ class RingWay(LiteXModule):
             best     = Signal()
             usable   = Signal()
             row      = lambda address: Mux(address <= self.last, address + self.size, address)
+            to_nodes, nodes = nodes_onward(sink.data[:TURN_BITS], self.size)
             self.comb += [
-                turn.eq(Mux(self.address[0], (1 << TURN_BITS) - 1, 1)),
-                If(sink.prefix != 0, turn.eq(sink.data[:TURN_BITS])),
-                target.eq(self.address + turn),
-                ahead.eq(Mux(target >= self.address,
-                    target - self.address, target + self.size - self.address)),
+                *to_nodes,
+                turn.eq(Mux(sink.prefix == 0, 1, nodes)),
+                ahead.eq(turn),
+                sums.eq(self.address + turn),
+                target.eq(Mux(sums >= self.size, sums - self.size, sums)),
                 behind.eq(self.size - ahead),
                 place.eq(row(target)),
                 here.eq(row(self.address)),
