@@ -101,10 +101,10 @@ litepcie-rate: install
 library: install
 	$(call step,library,libdibber and its programs,$(MAKE) -C software/lib DEVELOPER=$(DEVELOPER))
 
-# The provider of libfabric, for the libfabric of the system.
 shmem: library
 	$(call step,shmem,OpenSHMEM over libdibber build/shmem/libdibber-shmem.so,$(MAKE) -C software/shmem DEVELOPER=$(DEVELOPER))
 
+# The provider of libfabric, for the libfabric of the system.
 ofi: library shmem
 	$(call step,ofi,the provider of libfabric build/ofi/libdibber-fi.so,$(MAKE) -C software/ofi DEVELOPER=$(DEVELOPER))
 

@@ -156,6 +156,9 @@ static int open_locked(struct dibber_file *file, struct dibber_endpoint_open *op
 	struct dibber_user *user;
 	int number, rc;
 
+	/* A reset may have ended the file while it waited for the lock. */
+	if (file->lost)
+		return -ENODEV;
 	rc = dibber_admin_check(card);
 	if (rc)
 		return rc;

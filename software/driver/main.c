@@ -294,6 +294,9 @@ static int start_card(struct pci_dev *pdev)
 		pci_set_master(pdev);
 		dibber_keys_begin(card);
 		rc = dibber_program_load(card);
+		/* A program that has not started as it should reaches no memory. */
+		if (rc)
+			dibber_program_stop(card);
 	}
 	mutex_unlock(&card->lock);
 	if (rc)

@@ -17,6 +17,7 @@
 
 static_assert(STAGING_ROOM >= 2 * DIBBER_NET_MAX_RECORD);
 static_assert(STAGING_BYTES % DIBBER_NET_ALIGN == 0);
+static_assert(DIBBER_NODES <= 64); /* a bit for each in receivers_of() */
 
 /* Memory --------------------------------------------------------------------------------------- */
 
@@ -277,16 +278,17 @@ static bool send_to(struct dibber_net *net, u32 node, struct sk_buff *skb,
 }
 
 /* Bit n: the frame is for node n. */
-static u32 receivers_of(const struct dibber_net *net, int target)
+static u64 receivers_of(const struct dibber_net *net, int target)
 {
-	u32 receivers = 0, node;
+	u64 receivers = 0;
+	u32 node;
 
 	for (node = 0; node < DIBBER_NODES; node++) {
 		const struct dibber_net_peer *peer = &net->peers[node];
 
 		if (peer->state == DIBBER_NET_UP && !READ_ONCE(peer->failed) &&
 		    (target < 0 || node == target))
-			receivers |= 1u << node;
+			receivers |= BIT_ULL(node);
 	}
 	return receivers;
 }
@@ -296,7 +298,8 @@ netdev_tx_t dibber_net_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct dibber_net *net = netdev_priv(dev);
 	unsigned int bytes = skb->len;
 	struct virtio_net_hdr offload;
-	u32 receivers, node;
+	u64 receivers;
+	u32 node;
 	bool sent = false;
 	int target;
 
@@ -325,7 +328,7 @@ netdev_tx_t dibber_net_xmit(struct sk_buff *skb, struct net_device *dev)
 	while (receivers) {
 		bool last;
 
-		node = __ffs(receivers);
+		node = __ffs64(receivers);
 		receivers &= receivers - 1;
 		/* The frame is kept for the last put of it. */
 		last = !receivers;

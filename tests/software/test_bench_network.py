@@ -87,6 +87,10 @@ def test_the_pattern_of_a_ring_has_rings_in_place_of_switches():
 
     found = commands._points(traffic, "all-to-all", False, fabric="ring")
     assert [point.x for point in found] == ["pair", "ring:4", "ring:8"]
+    found = commands._points(traffic, "all-to-all", True, fabric="ring")
+    assert [(point.x, point.pieces) for point in found] == [("pair", 24), ("ring:4", 24)]
+    # What a report says of itself.
+    assert commands._choice(traffic, "ring", quick=True) == {"networks": ("ring:4",), "pieces": 24}
 
 
 def test_a_report_has_bound_limit_and_shares_of_flows_that_end_at_different_times():

@@ -447,6 +447,12 @@ def test_a_ring_is_mapped_by_one_scout_to_each_address_and_routes_lead_round(map
     assert mapper.dib_network_circle(ctypes.byref(network), None, 0, None) == 0
 
 
+def test_a_ring_is_mapped_by_a_node_with_a_number_above_31(mapper):
+    network, at = Network(), (ctypes.c_int * 3)(3, 63, 0)
+    assert mapper.fabric_ring(63, 1, 3, at, ctypes.byref(network)) == 0
+    assert network.hosts == 1 << 63 | 1 << 3 | 1 << 0
+
+
 def test_a_number_that_two_hosts_have_is_in_conflict_and_not_routed(mapper):
     fabric = Fabric(mapper, [8], {0: 0, 3: 4}, [])
     mapper.fabric_switch(0, 0, 8)

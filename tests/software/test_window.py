@@ -219,6 +219,15 @@ def test_a_fault_of_another_owner_is_not_told(mock):
     window.barrier()
 
 
+def test_a_fault_outlives_another_window_of_its_endpoint(mock):
+    m = mock()
+    window, other = (m.endpoint.window(m.key, PAGE, node=0) for _ in range(2))
+    m.device.fault("REFUSALS", 1, STATUS.REMOTE_BAD_KEY)
+    other.close()
+    assert failed(window.check)[0] == "COMMAND"
+    window.check()
+
+
 def test_after_a_halt_windows_say_so_and_new_ones_can_be_mapped(mock, image):
     m = mock()
     window = m.endpoint.window(m.key, PAGE, node=0)

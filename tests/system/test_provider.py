@@ -181,7 +181,7 @@ def typed_cases(tmp_path_factory):
 @pytest.mark.parametrize("options", [["--strided"], []], ids=["by the card", "by the engine"])
 def test_typed_messages_at_the_edges_end_as_mpi_says(typed_cases, options):
     """Truncated, cancelled, to nobody, to oneself, between groups, data that looks like an offer,
-    freed while under way, more than the card has regions."""
+    freed while under way, more than the card has regions, of unknown types, with room for 8 GiB."""
     done = mpirun(2, *options, typed_cases, seconds=LONGER)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "all is well\n"

@@ -15,8 +15,9 @@ from dibber_cli import profile as profiles
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 MEMORY = "256M"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-BUILD = ROOT / "build"
-QEMU = BUILD / "qemu"
+# QEMU and its kernel serve builds for any number of nodes.
+QEMU = ROOT / "build/qemu"
+BUILD = paths.BUILD
 DRIVER = BUILD / "driver/dibber.ko"
 # Sources that programs in a guest have in common.
 GUEST = ROOT / "software/driver/guest"

@@ -259,9 +259,9 @@ static int compare_with_running(struct dib_card *card, const struct image *image
 }
 
 /* Give a node of a ring its nonce, if it has none: a ring without a nonce elects no scrubber, and
- * two equal ones are not told apart (docs/design/ring.md). The node number keeps the nonces of a
- * network apart. The number that the card drew for its keys keeps those of two cards apart that
- * were given one number. */
+ * two equal ones are not told apart (docs/design/ring.md). The lowest bits of the node
+ * number keep the nonces of up to 16 nodes apart. The number that the card drew for its keys keeps
+ * those of two cards apart whose bits are the same. */
 static int join_ring(struct dib_card *card)
 {
 	uint32_t nonce, drawn = (card->next_key ^ card->next_key >> 12) & 0xfff;

@@ -452,7 +452,7 @@ int dib_discover_ring(dib_ask asks, void *context, unsigned int own, unsigned in
 
 	memset(network, 0, sizeof(*network));
 	network->own = (uint16_t)own;
-	network->hosts = 1u << own;
+	network->hosts = UINT64_C(1) << own;
 	network->switches = 1;
 	network->uplink.kind = DIB_PEER_SWITCH;
 	ring->ports = (uint8_t)nodes;

@@ -176,12 +176,14 @@ static bool is_unused(const struct dib_aperture *a)
 	return true;
 }
 
-/* With the lock. What fails does not matter: the card may have gone away. */
+/* With the lock. What fails does not matter: the card may have gone away. A fault is left for the
+ * next check of another window of the endpoint. */
 static void withdraw(struct dib_window *window)
 {
 	struct dib_aperture *a = window->card->aperture;
+	uint32_t sequence;
 
-	check(window, true);
+	dib_aperture_sequence(window->card, window->owner, true, &sequence);
 	write_pages(window, NULL);
 	for (unsigned int n = 0; n < window->pages; n++)
 		a->owner[window->first + n] = NULL;

@@ -201,25 +201,65 @@ static void move(struct request *request)
 				  &request->counts);
 	}
 	/* What is under way ends first. */
-	if (rc && rc != -FI_EAGAIN && !request->counts.error)
+	if (rc && request->stage == MOVES && !request->counts.error)
 		request->counts.error = -rc;
 	free(pairs);
 }
 
-static void unpack(struct request *request)
+/* Element `n` of the buffer. */
+static void *element_of(const struct request *request, uint64_t n)
 {
-	int size = 0, at = 0;
+	MPI_Aint low, extent = 0;
 
-	if (request->flat) {
-		flat_write(request->flat, request->buffer, request->temporary,
-			   request->offer.bytes);
-		return;
+	PMPI_Type_get_extent(request->type, &low, &extent);
+	return (void *)((uintptr_t)request->buffer + (uintptr_t)n * (uintptr_t)extent);
+}
+
+/* Write the first bytes of an element. MPI_Unpack() takes whole elements only, so the rest of it is
+ * read first, and written as it was. */
+static int unpack_part(struct request *request, uint64_t n, uint64_t size, const uint8_t *bytes,
+		       uint64_t length)
+{
+	void *element = element_of(request, n);
+	uint8_t *packed = malloc(size);
+	int at = 0, rc = MPI_ERR_NO_MEM;
+
+	if (packed)
+		rc = PMPI_Pack(element, 1, request->type, packed, (int)size, &at, MPI_COMM_SELF);
+	if (!rc) {
+		memcpy(packed, bytes, length);
+		at = 0;
+		rc = PMPI_Unpack(packed, (int)size, &at, element, 1, request->type, MPI_COMM_SELF);
 	}
-	PMPI_Type_size(request->type, &size);
-	if (size > 0)
-		PMPI_Unpack(request->temporary, (int)request->offer.bytes, &at, request->buffer,
-			    (int)(request->offer.bytes / (uint64_t)size), request->type,
-			    MPI_COMM_SELF);
+	free(packed);
+	return rc;
+}
+
+/* Write the first `length` bytes of the buffer by its type. Returns an error of MPI. */
+static int unpack(struct request *request, const uint8_t *bytes, uint64_t length)
+{
+	uint64_t size, whole, step;
+	int rc = MPI_SUCCESS, at;
+
+	if (!length)
+		return MPI_SUCCESS;
+	if (request->flat) {
+		flat_write(request->flat, request->buffer, bytes, length);
+		return MPI_SUCCESS;
+	}
+	size = request->room / (uint64_t)request->count;
+	if (size > INT_MAX)
+		return MPI_ERR_COUNT;
+	whole = length / size;
+	for (uint64_t n = 0; n < whole && !rc; n += step) {
+		step = whole - n < INT_MAX / size ? whole - n : INT_MAX / size;
+		at = 0;
+		rc = PMPI_Unpack(bytes + n * size, (int)(step * size), &at, element_of(request, n),
+				 (int)step, request->type, MPI_COMM_SELF);
+	}
+	if (!rc && length % size)
+		rc = unpack_part(request, whole, size, bytes + whole * size, length % size);
+	return rc;
 }
 
 /* The commands of a receive have ended. */
@@ -236,8 +276,11 @@ static void moved(struct request *request)
 			fail(request);
 		return;
 	}
-	if (request->temporary)
-		unpack(request);
+	if (request->temporary &&
+	    unpack(request, request->temporary, request->offer.bytes) != MPI_SUCCESS) {
+		fail(request);
+		return;
+	}
 	tell_sender(request, false);
 	machine_finish(request, MPI_SUCCESS);
 }
@@ -283,42 +326,41 @@ static void accept(struct request *request)
 	}
 }
 
-/* The first bytes of the buffer, as the type has them. */
-static void read_back(struct request *request, uint8_t bytes[OFFER_BYTES])
+/* The first bytes of the buffer, as the type has them. Returns false if they cannot be read. */
+static bool read_back(struct request *request, uint8_t bytes[OFFER_BYTES])
 {
+	uint64_t size = request->room / (uint64_t)request->count;
+	uint64_t elements = (OFFER_BYTES + size - 1) / size;
 	uint8_t *packed;
 	int at = 0;
+	bool good;
 
 	if (!request->flat && request->type != MPI_DATATYPE_NULL)
 		request->flat = flat_get(request->type, request->count);
 	if (request->flat) {
 		flat_read(request->flat, request->buffer, bytes, OFFER_BYTES);
-		return;
+		return true;
 	}
-	memset(bytes, 0, OFFER_BYTES);
-	packed = request->room <= INT_MAX ? malloc(request->room) : NULL;
-	if (packed && !PMPI_Pack(request->buffer, request->count, request->type, packed,
-				 (int)request->room, &at, MPI_COMM_SELF))
+	/* The whole buffer may be longer than MPI_Pack() can tell. */
+	packed = elements * size <= INT_MAX ? malloc(elements * size) : NULL;
+	good = packed && !PMPI_Pack(request->buffer, (int)elements, request->type, packed,
+				    (int)(elements * size), &at, MPI_COMM_SELF);
+	if (good)
 		memcpy(bytes, packed, OFFER_BYTES);
 	free(packed);
+	return good;
 }
 
 static int land(struct request *request, uint64_t length)
 {
 	uint64_t fits = length < request->room ? length : request->room;
-	int size = 0, at = 0;
+	int error;
 
 	if (!request->flat && request->type != MPI_DATATYPE_NULL)
 		request->flat = flat_get(request->type, request->count);
-	if (request->flat) {
-		flat_write(request->flat, request->buffer, &request->offer, fits);
-	} else if (fits) {
-		PMPI_Type_size(request->type, &size);
-		PMPI_Unpack(&request->offer, (int)fits, &at, request->buffer,
-			    size ? (int)(fits / (uint64_t)size) : 0, request->type, MPI_COMM_SELF);
-	}
+	error = unpack(request, (const uint8_t *)&request->offer, fits);
 	request->count_bytes = fits;
-	return length > request->room ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+	return length > request->room ? MPI_ERR_TRUNCATE : error;
 }
 
 void machine_received(struct request *request, uint64_t length)
@@ -327,7 +369,11 @@ void machine_received(struct request *request, uint64_t length)
 
 	request->count_bytes = length;
 	if (length == OFFER_BYTES && !request->bounces) {
-		read_back(request, head);
+		/* If it is an offer, its sender waits for this rank until one of both ends. */
+		if (!read_back(request, head)) {
+			machine_finish(request, MPI_ERR_NO_MEM);
+			return;
+		}
 		if (typed_is_offer(head, length))
 			memcpy(&request->offer, head, sizeof(request->offer));
 	}

@@ -465,8 +465,12 @@ static struct request *new_receive(void *buffer, int count, MPI_Datatype type, M
 	request->type = type;
 	/* The program may free the type while the request is under way. */
 	PMPI_Type_get_envelope(type, &ints, &addresses, &types, &combiner);
-	if (combiner == MPI_COMBINER_NAMED || !request->room)
+	if (combiner == MPI_COMBINER_NAMED)
 		return request;
+	if (!request->room) {
+		request->type = MPI_DATATYPE_NULL;
+		return request;
+	}
 	request->flat = flat_get(type, count);
 	request->type = MPI_DATATYPE_NULL;
 	if (request->flat)
@@ -514,6 +518,8 @@ static bool post_message(struct request *request, MPI_Message *message)
 	if (PMPI_Imrecv(request->buffer, request->count, request->posted_type, message,
 			&request->engine))
 		return false;
+	/* The engine puts the bytes into the buffer, whatever its length is. */
+	request->bounces = false;
 	hold(request);
 	return hidden_add(request->engine, HIDDEN_RECEIVE, request);
 }

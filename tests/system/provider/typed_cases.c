@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,65 @@ static void shorter(void)
 		need(matrix[ROWS / 2 + 1][0] == ROWS / 2 + 1, "a row behind the message");
 	}
 	MPI_Type_free(&words);
+}
+
+/* Receives whose type the card does not walk: a list of too many places. The messages end inside
+ * the only element of the receive; the short one is probed first. */
+static void of_an_unknown_type(void)
+{
+	enum { PLACES = 40000, BLOCK = 3, CAME = 1500 };
+	static int places[PLACES], in[PLACES * BLOCK], list[CAME];
+	const int came[2] = { CAME, OFFER / (int)sizeof(int) };
+	MPI_Datatype element, type;
+	MPI_Status status;
+	int count;
+
+	for (int i = 0; i < PLACES; i++)
+		places[i] = i * BLOCK + i % 2;
+	MPI_Type_contiguous(1, MPI_INT, &element);
+	MPI_Type_create_indexed_block(PLACES, 1, places, element, &type);
+	MPI_Type_commit(&type);
+	for (int i = 0; i < CAME; i++)
+		list[i] = 900 + i;
+	for (int round = 0; round < 2; round++) {
+		if (rank == 0) {
+			MPI_Send(list, came[round], MPI_INT, 1, 13, MPI_COMM_WORLD);
+			continue;
+		}
+		memset(in, 0xff, sizeof(in));
+		if (round)
+			MPI_Probe(0, 13, MPI_COMM_WORLD, &status);
+		MPI_Recv(in, 1, type, 0, 13, MPI_COMM_WORLD, &status);
+		MPI_Get_elements(&status, type, &count);
+		need(count == came[round], "%d elements, not %d", count, came[round]);
+		for (int i = 0, at = 0; i < PLACES * BLOCK; i++) {
+			bool listed = at < PLACES && places[at] == i;
+			int right = listed && at < count ? 900 + at : -1;
+
+			need(in[i] == right, "place %d has %d, not %d", i, in[i], right);
+			at += listed;
+		}
+	}
+	MPI_Type_free(&type);
+	MPI_Type_free(&element);
+}
+
+/* A receive that says it has room for 8 GiB: more than a command of the card moves. */
+static void much_room(void)
+{
+	MPI_Status status;
+	int count;
+
+	fill(rank ? 0 : 1000);
+	if (rank == 0) {
+		MPI_Send(matrix, 1, column, 1, 14, MPI_COMM_WORLD);
+		return;
+	}
+	MPI_Recv(wanted, 1 << 30, MPI_DOUBLE, 0, 14, MPI_COMM_WORLD, &status);
+	MPI_Get_count(&status, MPI_DOUBLE, &count);
+	need(count == ROWS, "%d rows", count);
+	for (int i = 0; i < ROWS; i++)
+		need(wanted[i] == 1000 + i, "row %d has %g", i, wanted[i]);
 }
 
 /* Data of as many bytes as an offer, also some that looks like one, stays data. */
@@ -423,6 +483,8 @@ int main(int argc, char **argv)
 			looks_like_an_offer(i);
 		}
 		shorter();
+		of_an_unknown_type();
+		much_room();
 		order();
 		goes_on();
 		nobody_and_oneself();

@@ -43,8 +43,8 @@ static void begin_user(struct user *u)
 	expect("region", add_region(u->e.fd, u->memory, MEMORY, ALL_RIGHTS, &u->add), 0);
 }
 
-/* A put into the user's own memory through its own card is refused by its node number; it shows
- * that the control program answers. */
+/* A command with an opcode that does not exist is refused, which shows that the control program
+ * answers. */
 static void command(struct user *u)
 {
 	struct dibber_command command = { .opcode = 0xee };

@@ -74,11 +74,17 @@ def _altering(arguments):
     )
 
 
+def _choice(test, fabric, quick=False, full=False):
+    """Arguments of the benchmark's points() for a profile's fabric."""
+    few = test.QUICK if quick else test.FULL if full else {}
+    altered = getattr(test, "OF_FABRIC", {}).get(fabric, {})
+    return {**few, **altered.get("quick" if quick else "all", {})}
+
+
 def _chosen_points(test, series, quick, full=False, fabric="direct"):
     if quick and full:
         raise UsageError("--quick and --full exclude each other")
-    few = test.QUICK if quick else test.FULL if full else {}
-    few = {**few, **getattr(test, "OF_FABRIC", {}).get(fabric, {})}
+    few = _choice(test, fabric, quick, full)
     if not series:
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
@@ -187,9 +193,11 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         progress.clear()
     if arguments.quick:
         result["quick"] = True
-        kept = "".join(f"; {name} {value}" for name, value in test.QUICK.items())
+        few = _choice(test, chosen.fabric, quick=True)
+        kept = "".join(f"; {name} {value}" for name, value in few.items())
+        every = test.points(**_choice(test, chosen.fabric))
         result["notes"] = [
-            f"quick: {len(points)} of {len(test.points())} points{kept}",
+            f"quick: {len(points)} of {len(every)} points{kept}",
             *result.get("notes", ()),
         ]
     added = [f"each point goes on for {duration:g} ms"] if duration else []

@@ -35,7 +35,10 @@ PIECES = 64  # of a flow; of those of all-to-all: as many for a card together
 TIMEOUT_NS = 100_000_000
 SETTLE_NS = 5000  # for the last writes
 
-OF_FABRIC = {"ring": {"networks": ("ring:4", "ring:8")}}  # of points(), in place of NETWORKS
+# Of points() with a profile of this fabric, in place of NETWORKS and of what QUICK has.
+OF_FABRIC = {
+    "ring": {"all": {"networks": ("ring:4", "ring:8")}, "quick": {"networks": ("ring:4",)}}
+}
 QUICK = {"networks": ("star:4",), "pieces": 24}  # of points()
 
 
