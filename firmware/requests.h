@@ -8,7 +8,9 @@
 #include "sets.h"
 #include "transfer.h"
 
-#define REQUEST_ASKS 2 /* requests under way to a node: 16 nodes cannot fill an inbox of 32 */
+/* Requests under way to a node. 16 nodes cannot fill an inbox of 32. From 17 nodes on the gateware
+ * drops what finds no room, and its flow sends it again. */
+#define REQUEST_ASKS 2
 
 /* The upper half of a message word is its context: the command's tag, above it a generation. */
 #define REQUEST_TAG(word) ((word) >> 16 & 0x3ff)

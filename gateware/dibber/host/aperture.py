@@ -19,7 +19,7 @@ class ApertureSplit(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     receiver   : TLPReceiver with an aperture
     bar        : BARDecoder
 

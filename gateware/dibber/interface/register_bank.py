@@ -42,7 +42,7 @@ def connect_lines(master, *slaves):
 # Register Bank ------------------------------------------------------------------------------------
 
 class RegisterBank(LiteXModule):
-    """The registers of one `Bank` behind a line port of 32, 64 or 128 bits.
+    """The registers of one `Bank` behind a line port of 32, 64, 128 or 256 bits.
 
     Parameters
     ----------

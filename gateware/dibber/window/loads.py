@@ -31,7 +31,7 @@ class LoadUnit(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ class RemoteWindow(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     endpoint   : number of the endpoint that belongs to the window
     endpoints  : of the card; each has a sequence
 

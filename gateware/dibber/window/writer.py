@@ -87,7 +87,7 @@ class CommandWriter(LiteXModule):
 
     Parameters
     ----------
-    data_width : 64 or 128
+    data_width : 64, 128 or 256
     endpoint   : number of the window's endpoint
 
     Attributes

@@ -15,7 +15,7 @@ from dibber.interface import C
 
 import tlps
 from test_posts import pause, post, sent, set_vector
-from tlps import PHYS, Bench
+from tlps import WIDTHS, Bench
 
 UNIT = 16
 
@@ -95,7 +95,7 @@ def entry_of(vector):
     return ENTRIES + 32 * vector
 
 
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_every_count_th_interrupt_is_sent_at_once(data_width, endianness, monkeypatch):
     bench = bench_of(data_width, endianness, monkeypatch)
 
@@ -111,7 +111,7 @@ def test_every_count_th_interrupt_is_sent_at_once(data_width, endianness, monkey
     assert bench.count["POSTS"] == 24 and bench.count["INTERRUPTS"] == 4
 
 
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 @pytest.mark.parametrize("stalls", [0.0, 0.6])
 def test_held_interrupts_are_sent_once_and_within_their_time(
     data_width, endianness, stalls, monkeypatch, seed
@@ -145,7 +145,7 @@ def test_held_interrupts_are_sent_once_and_within_their_time(
     assert bench.count["INTERRUPTS"] < bench.count["POSTS"] == 60
 
 
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 @pytest.mark.parametrize("how", ["settings", "open"])
 def test_what_is_held_is_sent_when_settings_change_or_a_queue_is_opened(
     data_width, endianness, how, monkeypatch
@@ -174,7 +174,7 @@ def test_what_is_held_is_sent_when_settings_change_or_a_queue_is_opened(
     assert messages(bench) == [2, 2]
 
 
-@pytest.mark.parametrize("data_width, endianness", PHYS[1:3])
+@pytest.mark.parametrize("data_width, endianness", WIDTHS)
 def test_a_masked_vector_that_is_due_stays_pending_and_a_halt_is_not_held(
     data_width, endianness, monkeypatch
 ):

@@ -11,7 +11,7 @@ from dibber.interface.description import OPCODE, C
 
 from tests.gateware.models.window import Page
 
-WIDTHS = (64, 128)
+WIDTHS = (64, 128, 256)
 PAGE = C.APERTURE_PAGE
 
 

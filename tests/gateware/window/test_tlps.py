@@ -24,7 +24,7 @@ from tlps import FakePHY, from_beats, read, to_beats, to_dwords, write
 from world import ENDPOINT, World, control
 
 APERTURE = 0xD8_0000_0000
-PHYS = [(64, "big"), (128, "little")]
+PHYS = [(64, "big"), (128, "little"), (256, "big")]
 BUFFERS = 10  # of a core: Intel 64 and IA-32 Optimization Reference Manual, write combining
 
 

@@ -176,7 +176,8 @@ class EthernetStar(LiteXModule):
                     parser.fragment.connect(receiver.fragment, omit={"ready"}),
                     *[getattr(receiver, name).eq(getattr(parser, name))
                         for name in ["position", "unit", "data", "end", "good"]],
-                    limit.came.eq((said.whole & in_session) |
+                    # A hello has no credits. Its header has session 0, as the first session.
+                    limit.came.eq((said.whole & heard & in_session) |
                         (got[n] & (parser.credit_channel == c))),
                     limit.offered.eq(
                         Mux(said.whole, said.offered[16*c:16*c + 16], parser.credit)),

@@ -65,6 +65,26 @@ def test_a_peer_that_was_reset_begins_anew_and_the_others_stay(seed):
     assert several.counts["LINK_LOST"] == 1 and several.counts["LINK_TRAINED"] == 3
 
 
+def test_a_hello_gives_no_credit_though_its_header_has_the_first_session(seed):
+    several = Several([1])
+    queue = []
+
+    def main():
+        (peer,) = several.peers
+        yield from several.say(peer, heard=False, begun=False)
+        yield from several.say(peer, credits=(LIMIT,) * CHANNELS)
+        queue.extend(2 * routed(1 - 3 & 15, [7] * 2 * LIMIT))
+        yield from finish(lambda: several.data(peer), 200)
+        assert peer.theirs == 0
+        yield from several.say(peer, heard=False, begun=False)
+        yield from pause(200)
+        assert len(several.data(peer)) == 1
+        yield from several.say(peer, credits=(2 * LIMIT,) * CHANNELS)
+        yield from finish(lambda: len(several.data(peer)) == 2, 200)
+
+    several.run(main(), source(several.port.sinks[2], growing(queue), Random(seed)))
+
+
 def test_more_cards_than_slots_are_strangers_until_a_slot_is_free(seed):
     several = Several([1, 2, 4, 5])
 
