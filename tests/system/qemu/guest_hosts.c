@@ -19,7 +19,8 @@
 #include "guest.h"
 #include "guest_hosts.h"
 
-#define PORT "7471"
+#define PORT		"7471"
+#define AFTER_A_FAILURE 20 /* seconds */
 
 static const struct sockaddr_in place = {
 	.sin_family = AF_INET,
@@ -124,13 +125,30 @@ static void carry(int listens, int connects)
 				exit(0);
 }
 
-static unsigned int code_of(pid_t child)
+static unsigned int code_of(int status)
 {
-	int status;
+	return WIFEXITED(status) ? (unsigned int)WEXITSTATUS(status) : 0xff;
+}
 
-	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-		return 0xff;
-	return (unsigned int)WEXITSTATUS(status);
+/* Wait for both programs. A listener waits for its client without a limit. So when one program
+ * fails, the other one gets some time to end by itself, and is killed then. */
+static unsigned int codes_of(pid_t listener, pid_t connector)
+{
+	unsigned int codes = 0;
+
+	for (int left = 2; left;) {
+		int status;
+		pid_t ended = waitpid(-1, &status, 0);
+
+		if (ended != listener && ended != connector)
+			continue;
+		codes |= code_of(status) << (ended == connector ? 8 : 0);
+		if (--left && code_of(status)) {
+			sleep(AFTER_A_FAILURE);
+			kill(ended == connector ? listener : connector, SIGKILL);
+		}
+	}
+	return codes;
 }
 
 unsigned int guest_run_on_hosts(const char *path, const char *uri0, const char *uri1)
@@ -149,8 +167,7 @@ unsigned int guest_run_on_hosts(const char *path, const char *uri0, const char *
 	}
 	close(networks[0]);
 	close(networks[1]);
-	codes = code_of(listener);
-	codes |= code_of(connector) << 8;
+	codes = codes_of(listener, connector);
 	kill(carrier, SIGKILL);
 	waitpid(carrier, NULL, 0);
 	return codes;
