@@ -35,6 +35,7 @@ from test_atomic import atomic
 pytestmark = pytest.mark.fault
 
 TIMEOUT, QUARANTINE = 150, 300  # cycles; a reader clears its memories before the first timeout
+BUFFER = 8192  # bytes that a Gather reassembles reads in
 TIMES = dict(timeout=TIMEOUT, quarantine=QUARANTINE)
 AGES = 40  # cycles by which `Tags` may be late
 
@@ -89,7 +90,8 @@ class Scene:
 
 class Gathering(Scene):
     def __init__(self, data_width):
-        self.unit = Gather(data_width, tags=2, **TIMES)
+        # As many lines as are cleared before the first timeout, at every width.
+        self.unit = Gather(data_width, tags=2, lines=BUFFER * 8 // data_width, **TIMES)
         super().__init__(self.unit, data_width, tags=2)
         self.collect(self.unit.source, ("dat", "bytes", "last", "status"), [], self.result)
         self.processes.append(source(self.unit.sink, growing(self.queue), self.random))
