@@ -39,9 +39,12 @@ class Network:
         answers = self.together(*(steps.get(card, idle) for card in range(self.cards)))
         return {card: answers[card] for card in steps}
 
-    def map(self):
-        """All cards look at the network and enter their routes; what each found."""
-        return self.together(lambda side: survey(side.card, 2, True))
+    def map(self, attempts=2):
+        """All cards look at the network and enter their routes; what each found.
+
+        attempts : scouts to a place where nobody answers; more where packets are lost
+        """
+        return self.together(lambda side: survey(side.card, attempts, True))
 
 
 @contextlib.contextmanager

@@ -195,7 +195,7 @@ def test_typed_messages_of_two_threads_at_once_arrive(typed_cases):
 
 def test_a_typed_message_ends_with_an_error_when_a_card_is_reset(tmp_path):
     program = build(tmp_path, "typed_cable", "mpicc")
-    events = ["--at", "2000 power card1"]
+    events = ["--at", "4000 power card1"]
     done = mpirun(2, "--strided", *events, program, 200_000, seconds=LONGER)
     assert done.returncode not in (0, 124)
     assert "message failed" in done.stderr or "OFI MTL is aborting" in done.stderr, done.stderr
