@@ -353,7 +353,7 @@ def test_the_map_of_a_ring_is_told_as_a_circle_of_nodes_and_drawn(
     assert main([*words, "--svg", str(tmp_path / "ring.svg")]) == 0
     text = capsys.readouterr().out
     assert "by a ring of 3 nodes" in text and "switch" not in text
-    circle = next(line for line in text.splitlines() if "─▶" in line).split(" ─▶ ")
+    circle = next(line for line in text.splitlines() if " → node" in line).split(" → ")
     assert circle[0] == circle[-1] and sorted(circle[1:]) == ["node 0", "node 1", "node 2"]
     picture = xml.dom.minidom.parse(str(tmp_path / "ring.svg"))
     assert picture.documentElement.firstChild.data == "3"

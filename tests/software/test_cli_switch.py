@@ -65,7 +65,7 @@ def test_the_tree_of_text_has_each_cable_and_draws_each_switch_once():
 def test_a_ring_is_a_line_of_its_nodes_and_a_graph_of_arrows():
     ring = {"nodes": 3, "order": [2, 1, None]}
     found = {"own": 1, "hosts": [1, 2], "uplink": to(0, 1), "switches": [], "ring": ring}
-    assert drawing.lines(found) == ["node 2 ─▶ node 1 ─▶ address 2, no answer ─▶ node 2"]
+    assert drawing.lines(found) == ["node 2 → node 1 → address 2, no answer → node 2"]
     edges = [line.strip() for line in drawing.dot(found).splitlines() if "->" in line]
     assert edges == ["a0 -> a1;", "a1 -> a2;", "a2 -> a0;"]
 

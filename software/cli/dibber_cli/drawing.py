@@ -46,7 +46,7 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     found : a map as `dibber map --json` prints it
     """
     if found.get("ring"):
-        return [" ─▶ ".join(_order(found["ring"]))]
+        return [" → ".join(_order(found["ring"]))]
     if not found["switches"]:
         return []
     return ["switch 0", *_branches(found, 0, None, {0})]

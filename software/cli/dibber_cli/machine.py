@@ -47,16 +47,16 @@ def simulator(directory, seed, cards, profile="gen2x4", program=None):
         "--socket-dir",
         directory,
     ]
-    with open(directory / "stderr", "w") as errors:
+    with open(directory / "stderr", "w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
         line = process.stdout.readline() if readable else ""
-        assert line == "ready\n", (directory / "stderr").read_text()
+        assert line == "ready\n", (directory / "stderr").read_text(encoding="utf-8")
         yield [directory / f"card{n}.sock" for n in range(cards)]
-        assert process.poll() is None, (directory / "stderr").read_text()
+        assert process.poll() is None, (directory / "stderr").read_text(encoding="utf-8")
         process.terminate()
-        assert process.wait(timeout=60) == 0, (directory / "stderr").read_text()
+        assert process.wait(timeout=60) == 0, (directory / "stderr").read_text(encoding="utf-8")
     finally:
         process.kill()
         process.wait()
