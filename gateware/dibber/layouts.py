@@ -13,6 +13,10 @@ from litex.soc.interconnect.stream import EndpointDescription
 
 from dibber.interface.description import C
 
+# Of a prefix word (packet/route.py): the turn at a switch, and the number of switches behind it.
+TURN_BITS = 4
+HOP_BITS  = 3
+
 def count_bits(data_width):
     """Bits of a number of bytes in a line; 5 hold it at 64 bits, too."""
     return max(5, log2_int(data_width//8) + 1)

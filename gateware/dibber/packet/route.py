@@ -12,13 +12,10 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.layouts import word_layout
+from dibber.layouts import HOP_BITS, TURN_BITS, word_layout
 from dibber.common.crc import crc8_byte
 
 # Layout -------------------------------------------------------------------------------------------
-
-TURN_BITS = 4
-HOP_BITS  = 3
 
 def route_write_layout():
     """An entry of the route table, written in a cycle with `strobe`; `route` as at constant

@@ -11,7 +11,7 @@ from dibber.link.ethernet.buffer import ChannelReceiver
 from dibber.link.ethernet.sender import Credit
 from dibber.link.ethernet.training import EthernetTraining
 from dibber.link.ethernet.transmitter import StatusSchedule
-from dibber.packet.route import TURN_BITS
+from dibber.layouts import TURN_BITS
 
 NUMBER_LSB = 4  # of ETHERNET_STATE.NUMBER
 

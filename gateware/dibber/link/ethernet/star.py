@@ -19,7 +19,7 @@ from dibber.link.ethernet.slot import NUMBER_LSB, PeerSlot
 from dibber.link.ethernet.steer import PeerTable, Steer
 from dibber.link.ethernet.transmitter import FrameBuilder, FrameScheduler
 from dibber.link.peer import RoundTrip
-from dibber.packet.route import TURN_BITS
+from dibber.layouts import TURN_BITS
 
 # Units in a slot's buffers by channel: docs/design/ethernet.md. A packet waits until all of it is
 # there. BULK has room for two of the longest packets of 530 units.

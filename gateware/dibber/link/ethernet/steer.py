@@ -9,8 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.common.one_hot import lowest_one
-from dibber.layouts import word_layout
-from dibber.packet.route import TURN_BITS
+from dibber.layouts import TURN_BITS, word_layout
 
 # Targets ------------------------------------------------------------------------------------------
 
