@@ -138,6 +138,26 @@ def test_a_window_that_is_mapped_again_loads(pair, seed, tmp_path):
     assert loaded == [None, None, None, pair.second(Side.read, "memory")[64:104]]
 
 
+def store_of_two(side, key, over):
+    """A store while two endpoints are in the clock, and a load while the first one has left it."""
+    other = side.card.endpoint(2)
+    window = other.window(key, PAGE, 32, node=1 - side.node)
+    window.store(0, b"in order")
+    with side.endpoint.outside_clock(pause=True):
+        value = window.load(0, 8)
+    window.close()
+    other.close()
+    over.touch()
+    return value
+
+
+def test_a_load_finds_the_store_before_it_whichever_endpoint_is_in_the_clock(pair, tmp_path):
+    over = tmp_path / "over"
+    key = pair.second(target)
+    value, _ = pair.together((store_of_two, key, over), (stay, over))
+    assert value == b"in order"
+
+
 def count_up(side, key, over):
     side.open_window(key, add=3)
     values = [int.from_bytes(side.window.load(64, 8), "little") for _ in range(4)]

@@ -246,11 +246,13 @@ void Server::store(unsigned endpoint, uint64_t offset, std::span<const uint8_t> 
 {
     constexpr uint64_t control =
         RootComplex::aperture_offset + DIBBER_APERTURE_BYTES - DIBBER_APERTURE_PAGE;
-    if (offset >= control)
+    if (offset >= control) {
+        fence_all(endpoint);
         return at_time_of(endpoint, bytes.size(),
                           [this, offset, bytes = std::vector(bytes.begin(), bytes.end())] {
                               host_.write_bar(offset, bytes);
                           });
+    }
     Time end = combiner(endpoint).store(clock_.time_of(card_, endpoint), offset, bytes);
     clock_.compute(card_, endpoint, end);
 }
@@ -261,6 +263,22 @@ void Server::fence(unsigned endpoint)
     if (found == combiners_.end() || found->second.empty())
         return;
     Time end = found->second.fence(clock_.time_of(card_, endpoint));
+    clock_.compute(card_, endpoint, end);
+}
+
+/* An access of the window comes without its endpoint, so owner() may give a fence to another
+ * participant than the stores before it. So a fence of the window empties all buffers, also those
+ * of a participant that has left the clock for good. `endpoint` goes on when all lines have left.
+ */
+void Server::fence_all(unsigned endpoint)
+{
+    Time end = 0;
+    for (auto& [other, combiner] : combiners_)
+        if (!combiner.empty()) {
+            bool present = clock_.owner(card_, other) == other;
+            Time begin = present ? clock_.time_of(card_, other) : simulation_.now();
+            end = std::max(end, combiner.fence(begin));
+        }
     clock_.compute(card_, endpoint, end);
 }
 
@@ -287,6 +305,8 @@ void Server::on_region_read(const Message& message)
             clock_.end_read(card_, endpoint);
         reply(header, bytes_of(access), data);
     };
+    if (clocked_ && access.region == bar2_region)
+        fence_all(endpoint);
     at_time_of(endpoint, access.count, [this, offset, count = access.count, answer] {
         host_.read_bar(offset, count, answer);
     });

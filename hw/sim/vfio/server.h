@@ -111,6 +111,7 @@ private:
     /* Stores of a processor to BAR 2, and what empties its buffers. */
     void store(unsigned endpoint, uint64_t offset, std::span<const uint8_t> bytes);
     void fence(unsigned endpoint);
+    void fence_all(unsigned endpoint);
     WriteCombiner& combiner(unsigned endpoint);
     bool backlogged() const;
     void program_vectors();
