@@ -606,22 +606,18 @@ def test_while_the_target_says_that_it_is_storing_nothing_is_sent_again(wired, f
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("again", [20, 40])
-def test_a_packet_that_its_target_never_hears_whole_is_given_up_after_32_replays(wired, again):
+@pytest.mark.parametrize("replays", [32, 33])
+def test_a_packet_that_its_target_never_hears_whole_is_given_up_after_32_replays(wired, replays):
     """The target says that it works while a packet comes in, and something on the way cuts it."""
     wired.cut = {1}
     wired.ring(1, put(cookie=0))
-    for sending in range(1, again + 1):
+    for sending in range(1, replays + 1):
         for _ in range(5):
             wired.mark("PEER_WORKS", FLOW)
             wired.settle(40 * MICROSECOND)
-        assert wired.epoch[FLOW] == sending % 16 and wired.statuses == {}, sending
         while wired.epoch[FLOW] == sending % 16 and not wired.statuses:
             wired.settle(10 * MICROSECOND)
-        if wired.statuses:
-            break
-    assert sending == min(again, 33)
-    assert wired.statuses == ({0: STATUS.TIMEOUT} if again > 33 else {})
+    assert wired.statuses == ({0: STATUS.TIMEOUT} if replays == 33 else {})
 
 
 @pytest.mark.fault
