@@ -14,7 +14,7 @@ from dibber.fabric.ring.port import RingPort
 from dibber.fastpath.fast_path import FastPath
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
-from dibber.interface.description import C, CHANNEL, STATUS
+from dibber.interface.description import C, CHANNEL, LANE, STATUS
 from dibber.interface.register_bank import connect_lines
 from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
 from dibber.link.ethernet.star import EthernetStar
@@ -111,7 +111,8 @@ class DibberCore(LiteXModule):
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS),
             aperture=C.APERTURE_BYTES if window else 0, hold_off=hold_off)
         self.deposit   = deposit   = DepositLayer(data_width, reach)
-        self.packet    = packet    = PacketLayer(data_width, reach.address)
+        places = getattr(port, "places", 0)  # packets of a channel that the port keeps
+        self.packet    = packet    = PacketLayer(data_width, reach.address, places)
         self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = None if serial is None else LinkEquipment()
 
@@ -194,6 +195,12 @@ class DibberCore(LiteXModule):
                 packet.sources[channel].connect(cutter.sink),
                 cutter.source.connect(link.sinks[channel]),
             ]
+        if packet.places:
+            for lane, channel in (LANE.EXPRESS, CHANNEL.EXPRESS), (LANE.BULK, CHANNEL.BULK):
+                self.comb += [
+                    packet.keeps[lane].eq(link.keeps[channel]),
+                    packet.gone[lane].eq(link.gone[channel]),
+                ]
         self.comb += [
             packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],

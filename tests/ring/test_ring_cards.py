@@ -217,6 +217,39 @@ def test_puts_gets_atomics_and_messages_between_all_cards_of_a_ring_arrive_whole
         )
 
 
+def put_much(cards, keys):
+    """A step: a part to each other card, all at once."""
+
+    def step(side):
+        others = [(side.node + n) % cards for n in range(1, cards)]
+        for other in others:
+            there = (cards + side.node) * PART
+            side.endpoint.put(side.region.key, other * PART, keys[other], there, PART, node=other)
+        return completions(side, len(others))
+
+    return step
+
+
+def test_eight_cards_that_all_send_to_all_rewind_no_flow(ring, seed):
+    """Packets wait in the cards for longer than 100 µs. They have not left, so nothing is sent
+    again."""
+    cards = 8
+    with ring(cards) as network:
+        network.map()
+        keys = network.together(memory_for(cards, seed))
+        for statuses in network.together(put_much(cards, keys)):
+            assert statuses == [STATUS.OK] * (cards - 1)
+        for counters in network.together(lambda side: side.card.info()["counters"]):
+            assert counters["packets_withdrawn"] == counters["packet_duplicate"] == 0
+
+        def compare(side):
+            for other in set(range(cards)) - {side.node}:
+                written = side.region.memory[(cards + other) * PART :][:PART]
+                assert (written == payload(seed, other, side.node)).all()
+
+        network.together(compare)
+
+
 # Faults -------------------------------------------------------------------------------------------
 
 HALF = 1 << 14

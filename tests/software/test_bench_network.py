@@ -111,7 +111,7 @@ def test_a_report_has_bound_limit_and_shares_of_flows_that_end_at_different_time
     row = traffic.evaluate(profile.load("gen2x4"), 1, [result])["points"][0]
     assert row["value"] == round(2 * 4 * 4096 / 8e-3 / 1e6, 1)
     assert (row["least_share"], row["most_share"]) == (0.667, 1.333)
-    assert row["fairness"] == 0.9 and row["bound"] == row["limit"] == 494.2
+    assert row["fairness"] == row["card_fairness"] == 0.9 and row["bound"] == row["limit"] == 494.2
 
 
 def test_series_of_pattern_are_patterns_and_networks():
@@ -120,3 +120,13 @@ def test_series_of_pattern_are_patterns_and_networks():
     assert named() == one | {(k, n) for k in traffic.KINDS for n in traffic.NETWORKS}
     assert named("torus:4x4") == one | {(k, "torus:4x4") for k in traffic.KINDS}
     assert named("shift", "tree:16") == one | {("shift", "tree:16")}
+    assert named("all-to-all", "ring:8") == one | {("all-to-all", "ring:8")}
+
+
+def test_flows_of_one_card_may_differ_and_the_cards_be_equal():
+    flows = [(0, 1), (0, 2), (1, 0), (1, 2)]
+    ended = [[10, 20, 30], [30, 60, 90], [30, 60, 90], [10, 20, 30]]
+    assert traffic.of_cards({"flows": flows, "ended": ended}) == [4 * 4096 / 30e-12] * 2
+    assert (
+        traffic.jain([1, 0, 0, 0]) == 0.25 and traffic.jain([5, 5]) == 1 and traffic.jain([0]) == 1
+    )

@@ -19,6 +19,7 @@ class PacketLayer(LiteXModule):
     ----------
     data_width : bits of payload lines and of the slots' lines
     address_bits : see DepositReceiver
+    places     : packets of a lane that the port keeps, as in Departed
 
     Attributes
     ----------
@@ -49,18 +50,20 @@ class PacketLayer(LiteXModule):
     changed, naked, works : Record(flow_event_layout), out   as in FlowTable
     left             : Record, in and out         of `flow`: `psn` and `valid` of its last packet
                        that left, as in Departed; `vain` as in FlowTable
+    keeps, gone      : lists of Signal(places), in   by enum lane, as in Departed
     storing          : Signal(NODES), out         one cycle: payload of lane BULK is being stored;
                        one bit for each node with packets here
     refusals         : Endpoint(refusal_layout), out
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description
     """
-    def __init__(self, data_width, address_bits=64):
+    def __init__(self, data_width, address_bits=64, places=0):
+        self.places  = places
         self.node_id = Signal(16)
 
         # # #
 
-        self.transmitter  = transmitter  = PacketTransmitter(data_width)
+        self.transmitter  = transmitter  = PacketTransmitter(data_width, places)
         self.receiver     = receiver     = PacketReceiver(data_width, address_bits)
         self.acknowledger = acknowledger = Acknowledger()
 
@@ -81,6 +84,8 @@ class PacketLayer(LiteXModule):
         self.forget           = receiver.forget
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
+        self.keeps            = [departed.keeps for departed in transmitter.departed]
+        self.gone             = [departed.gone for departed in transmitter.departed]
         self.scouts           = transmitter.scouts
         self.scouts_came      = receiver.scouts
         self.route            = transmitter.route

@@ -27,6 +27,7 @@ class PacketTransmitter(LiteXModule):
     Parameters
     ----------
     data_width : bits of payload lines and of the slots' lines
+    places     : packets of a lane that the port keeps, as in Departed
 
     Attributes
     ----------
@@ -49,7 +50,7 @@ class PacketTransmitter(LiteXModule):
                     for acknowledgements
     counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, places=0):
         self.ack_hold = Signal()
         self.node_id  = Signal(16)
 
@@ -69,7 +70,7 @@ class PacketTransmitter(LiteXModule):
         # cycle later.
         gates = {part: Skid(word_layout()) for part in (control, express, bulk)}
         self.submodules += gates.values()
-        self.departed = departed = [Departed() for _ in range(C.LANES)]
+        self.departed = departed = [Departed(places) for _ in range(C.LANES)]
         self.submodules += departed
         self.sending = [
             flows, express, bulk, *departed, gates[express], gates[bulk], routers[CHANNEL.EXPRESS],

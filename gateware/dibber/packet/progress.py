@@ -8,6 +8,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.common.one_hot import lowest_one, value_of
 from dibber.interface.description import C
 from dibber.packet.flow_table import flow_reset_layout, flow_rewind_layout
 
@@ -28,26 +29,37 @@ class Departed(LiteXModule):
     A rewind or reset invalidates a flow's entry. A packet that is leaving then does not count when
     it ends: the program queues it again, and the time starts at the end of the second copy.
 
+    Some ports keep whole packets, which wait for their turn on the wire: a ring's does. Such a
+    packet has left when the port says that it is gone.
+
+    Parameters
+    ----------
+    places : packets of the lane that the port keeps at most; 0 for a port that keeps none
+
     Attributes
     ----------
     begin  : Record, in     in a cycle with `strobe`: a packet passes its gate. `counts` is 0 for a
              question
     ended  : Signal(), in   the link takes a packet's last word
     bad    : Signal(), in   with `ended`: the receiver will drop this packet
+    keeps  : Signal(places), in   with `ended`: where the port keeps the packet, one-hot; 0: nowhere
+    gone   : Signal(places), in   pulse: the packet in this place has left the card, or is dropped
     reset  : Record(flow_reset_layout), in     of this lane, in the same cycle as in FlowTable
     rewind : Record(flow_rewind_layout), in    as `reset`
     node   : Signal, in     the node whose flow is shown
     psn    : Signal(16), out    of its last packet that left, in the same cycle
     valid  : Signal(), out      a packet has left since the last reset or rewind
 
-    Cycles: 2 from `ended` to `valid`; 2 from a reset or rewind, as in the gate.
+    Cycles: 2 from `ended` to `valid`, 3 from `gone`; 2 from a reset or rewind, as in the gate.
     """
-    def __init__(self):
+    def __init__(self, places=0):
         bits = log2_int(C.NODES)
         packet = [("node", bits), ("psn", 16), ("counts", 1)]
         self.begin  = begin  = Record([("strobe", 1)] + packet)
         self.ended  = Signal()
         self.bad    = Signal()
+        self.keeps  = Signal(max(1, places))
+        self.gone   = Signal(max(1, places))
         self.reset  = reset  = Record(flow_reset_layout())
         self.rewind = rewind = Record(flow_rewind_layout())
         self.node   = Signal(bits)
@@ -116,17 +128,114 @@ class Departed(LiteXModule):
         show      = lasts.get_port(async_read=True)
         valid     = Signal(C.NODES)
         node_mask = lambda strobe, node: strobe << node
+        leaves    = ended & first.valid & first.counts & ~bad  # the link has taken `first`
+        last_left, writes = first, leaves
         self.specials += lasts, write, show
+        if places:
+            self.kept = kept = Kept(places)
+            keeps     = Signal(places)
+            before    = lasts.get_port(async_read=True)
+            ahead     = Signal(16)
+            self.specials += before
+            last_left = Record(packet)
+            writes    = Signal()
+            self.sync += [
+                keeps.eq(self.keeps),
+                kept.gone.eq(self.gone),
+            ]
+            self.comb += [
+                If(ended, kept.keeps.eq(keeps)),
+                kept.node.eq(first.node),
+                kept.psn.eq(first.psn),
+                kept.counts.eq(leaves),
+                kept.change.eq(change),
+                before.adr.eq(kept.source.node),
+                ahead.eq(kept.source.psn - before.dat_r),
+                # What is not kept goes first.
+                If(leaves & (keeps == 0),
+                    last_left.node.eq(first.node),
+                    last_left.psn.eq(first.psn),
+                    writes.eq(1)
+                ).Else(
+                    last_left.node.eq(kept.source.node),
+                    last_left.psn.eq(kept.source.psn),
+                    kept.source.ready.eq(1),
+                    # An older packet of the flow may be gone later.
+                    writes.eq(kept.source.valid &
+                        (~(valid >> kept.source.node)[0] | ~ahead[15]))
+                ),
+            ]
         self.comb += [
-            write.adr.eq(first.node),
-            write.dat_w.eq(first.psn),
-            write.we.eq(ended & first.valid & first.counts & ~bad),
+            write.adr.eq(last_left.node),
+            write.dat_w.eq(last_left.psn),
+            write.we.eq(writes),
             show.adr.eq(self.node),
             self.psn.eq(show.dat_r),
             self.valid.eq((valid >> self.node)[0]),
         ]
         self.sync += valid.eq(
-            (valid | node_mask(write.we, first.node)) & ~node_mask(change.strobe, change.node))
+            (valid | node_mask(write.we, last_left.node)) & ~node_mask(change.strobe, change.node))
+
+class Kept(LiteXModule):
+    """Packets of a lane that the port keeps, and which of them is gone.
+
+    At most one packet comes in a cycle, but several may be gone in one. The next packet takes a
+    place some cycles later at the earliest, because no packet has fewer than seven words.
+
+    Parameters
+    ----------
+    places : of the port
+
+    Attributes
+    ----------
+    keeps  : Signal(places), in   one-hot: a packet comes to this place
+    node, psn, counts : Signal, in   of this packet; `counts` is 0 if it is no matter when it leaves
+    gone   : Signal(places), in   pulse: the packet in this place is gone
+    change : Record(strobe, node), in   packets of this node do not count any more
+    source : Record(valid, ready, node, psn), out   a packet that is gone and counts
+    """
+    def __init__(self, places):
+        bits = log2_int(C.NODES)
+        self.keeps  = Signal(places)
+        self.node   = Signal(bits)
+        self.psn    = Signal(16)
+        self.counts = Signal()
+        self.gone   = Signal(places)
+        self.change = change = Record([("strobe", 1), ("node", bits)])
+        self.source = source = Record([("valid", 1), ("ready", 1), ("node", bits), ("psn", 16)])
+
+        # # #
+
+        nodes   = [Signal(bits, name=f"node{n}") for n in range(places)]
+        psns    = [Signal(16, name=f"psn{n}") for n in range(places)]
+        held    = Signal(places)  # it counts, and is in the card
+        due     = Signal(places)  # it counts, and is gone
+        choice  = Signal(places)
+        changed = Signal(places)
+        self.comb += [
+            choice.eq(lowest_one(due)),
+            source.valid.eq(choice != 0),
+            source.node.eq(value_of(choice, nodes)),
+            source.psn.eq(value_of(choice, psns)),
+            changed.eq(Cat(*[change.strobe & (node == change.node) for node in nodes])),
+        ]
+        for n in range(places):
+            self.sync += [
+                If(source.ready & choice[n], due[n].eq(0)),
+                If(self.gone[n],
+                    held[n].eq(0),
+                    due[n].eq(held[n])
+                ),
+                If(changed[n],
+                    held[n].eq(0),
+                    due[n].eq(0)
+                ),
+                If(self.keeps[n],
+                    nodes[n].eq(self.node),
+                    psns[n].eq(self.psn),
+                    held[n].eq(self.counts & ~(change.strobe & (self.node == change.node)))
+                ),
+            ]
 
 # What Is Being Stored -----------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ class Bypass(Harness):
             own.valid.eq(self.free("own")),
             own.data.eq(self.free("own_data", 8)),
             own.k.eq(self.free("own_k")),
+            block.urgent.eq(self.free("urgent")),
             block.idle.eq(self.free("idle")),
             block.go.eq(self.free("go")),
             block.up.eq(1),

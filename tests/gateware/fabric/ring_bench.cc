@@ -14,6 +14,12 @@ using Top = Vring_node;
 #include "ring_traffic.h"
 
 static constexpr unsigned slots = 4;
+static constexpr unsigned answer_channel = 0, answer_words = 8; /* as an acknowledgement */
+
+struct Answer {
+	unsigned target;
+	uint64_t since, came; /* the packet was whole at its source's sink, and left the ring */
+};
 
 struct Node {
 	std::unique_ptr<Vring_node> top;
@@ -27,6 +33,8 @@ struct Node {
 	uint64_t words_in = 0, words_out = 0, packets_out = 0;
 	uint64_t used = 0;
 	std::deque<uint64_t> begun;
+	std::deque<Answer> answers; /* of CONTROL, that wait */
+	std::map<uint64_t, Answer> answering;
 	/* by channel and slot: when it was refused first, refusals after that */
 	uint64_t refused_at[channels][slots]{};
 	unsigned refusals[channels][slots]{};
@@ -47,6 +55,7 @@ int main(int argc, char **argv)
 	uint64_t warmup = number("warmup"), cycles = number("cycles"), drain = number("drain");
 	double load = number("load"), take = number("take"), stall = number("stall");
 	double errors = number("errors"), cuts = number("cuts");
+	bool answers = number("answers");
 	std::string pattern = options["pattern"];
 	Random random{ (uint64_t)number("seed") };
 
@@ -76,7 +85,7 @@ int main(int argc, char **argv)
 	uint64_t order = 0, damaged = 0, sends = 0, grants = 0, cut_until = 0, downs = 0,
 		 misrouted = 0;
 	unsigned cut_at = 0, most_refusals = 0, most_bypass = 0;
-	std::vector<uint32_t> way, echo, waits, outage;
+	std::vector<uint32_t> way, echo, waits, outage, answered, acknowledged;
 	uint64_t down_since = 0, progress = 0; /* when a packet came last */
 	bool measuring = false;
 	uint64_t begin = 0, end = 0;
@@ -134,6 +143,16 @@ int main(int argc, char **argv)
 				node.credit += own;
 			for (unsigned c = 0; c < channels; c++) {
 				Offer &offer = node.offers[c];
+				if (c == answer_channel && answers && !offer.active &&
+				    !node.answers.empty()) {
+					Answer answer = node.answers.front();
+					node.answers.pop_front();
+					offer = { answer.target, answer_words, 0,
+						  node.sent[c][answer.target]++, true, now };
+					node.open[c][answer.target][offer.sequence] = now;
+					node.answering[(uint64_t)answer.target << 32 |
+						       offer.sequence] = answer;
+				}
 				if (!offer.active && sending && mask >> c & 1 &&
 				    (own >= 1 || node.credit > 0)) {
 					unsigned size =
@@ -305,14 +324,30 @@ int main(int argc, char **argv)
 						if ((int64_t)arrival.sequence <= last_heard)
 							disordered++;
 						last_heard = arrival.sequence;
-						if (in_window) {
+						if (answers && c == answer_channel) {
+							auto answer =
+								ring[arrival.source].answering.find(
+									(uint64_t)n << 32 |
+									arrival.sequence);
+							if (in_window) {
+								answered.push_back(
+									now - answer->second.came);
+								acknowledged.push_back(
+									now - answer->second.since);
+							}
+							ring[arrival.source].answering.erase(answer);
+						} else if (in_window) {
 							way.push_back(now - found->second);
 							node.packets_out++;
 						}
+						if (answers && c != answer_channel)
+							node.answers.push_back({ arrival.source,
+										 found->second,
+										 now });
 						progress = now;
 						sent.erase(found);
 					});
-				quiet &= !offer.active && !arrival.inside;
+				quiet &= !offer.active && !arrival.inside && node.answers.empty();
 				with_source(top, c,
 					    [&](auto &valid, auto &, auto &, auto &, auto &,
 						auto &) { quiet &= !valid; });
@@ -385,6 +420,8 @@ int main(int argc, char **argv)
 	print_latency("send_to_echo", echo);
 	print_latency("reserved", waits);
 	print_latency("outage", outage);
+	print_latency("answered", answered);
+	print_latency("acknowledged", acknowledged);
 	printf("\"sends\": %" PRIu64 ", \"busy\": %" PRIu64 ", \"order\": %" PRIu64
 	       ", \"grants\": %" PRIu64
 	       ", \"refusals_after_reservation\": %u, \"stalled\": %.5f, \"bypass_high\": %u,\n",

@@ -22,6 +22,7 @@ BUILD = HERE.parents[2] / "build" / "tests"
 # channels bits of the channels that send: CONTROL 1, EXPRESS 2, BULK 4, spare 8
 # pattern  uniform, next, half (the node across), hot (all to node 0), sender (node 0 at full load,
 #          the others at `load`), single (node 0 alone)
+# answers  1: each packet is answered on CONTROL with 8 words, as an acknowledgement is
 # load     words a cycle that each node offers; 1 or more is as much as it can
 # take     chance that a layer above takes a word in a cycle
 # stall    chance that a transmitter takes no word in a cycle
@@ -35,6 +36,7 @@ DEFAULTS = dict(
     least_words=72,
     channels=4,
     pattern="uniform",
+    answers=0,
     load=1,
     take=1,
     stall=0,

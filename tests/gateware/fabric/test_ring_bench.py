@@ -57,6 +57,18 @@ def test_each_node_has_its_share(program, nodes):
     assert result["jain"] >= 0.95 and result["throughput"] > 1.3
 
 
+def test_eight_nodes_have_their_acknowledgements_before_a_source_would_repeat(program):
+    """Packets of 4096 bytes at full load, each answered by 8 words on CONTROL. A source repeats
+    100 µs after a packet has left the card: it is not in the card when its target has it.
+    """
+    options = dict(nodes=8, words=LARGE[0], least_words=LARGE[0], answers=1)
+    result = whole(ring_bench.run(program, warmup=30000, cycles=80000, **options))
+    assert result["answered"]["most"] * CYCLE_NS <= 100_000
+    # A packet and its wait in the card take longer than that.
+    assert result["acknowledged"]["mean"] * CYCLE_NS > 100_000
+    assert result["jain"] >= 0.98 and result["throughput"] > 1.38
+
+
 def test_a_node_alone_has_the_whole_ring(program):
     result = whole(ring_bench.run(program, nodes=8, pattern="single", cycles=20000))
     assert result["sent"][0] > 0.93 and max(result["sent"][1:]) == 0

@@ -9,7 +9,7 @@ from migen import *
 from dibber.fabric.ring.numbers import RingNumbers
 from dibber.fabric.ring.port import RingSender
 from dibber.fabric.ring.reservation import RingReservation
-from dibber.fabric.ring.send import RingSend
+from dibber.fabric.ring.send import SLOTS, RingSend
 from dibber.fabric.ring.transit import RingTransit
 from dibber.link.link_receiver import WordDecoder
 from gateware.link.items import word_items
@@ -308,6 +308,9 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
     accepted = {key: [] for key in targets}
     flying = []  # (cycle, status, number, source, channel)
     counts = dict(refused=0, lost=0, heard=0)
+    unheard = []  # packets whose echo is lost
+    kept = [{} for _ in range(SENDERS)]  # slot -> packet
+    entered, gone = [0] * SENDERS, [0] * SENDERS
     done = [0]
 
     def receive(channel, prefix, words, cycle):
@@ -323,12 +326,27 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
         when = max([cycle + random.randrange(5, 40), *(at + 1 for at, *_ in flying)])
         if random.random() < 0.03:
             counts["lost"] += 1
+            unheard.append(words)
         else:
             flying.append((when, status, fields.number, fields.target, channel))
         if targets[key].may_grant(2) is not None:
             targets[key].granted.add(0)
             if random.random() < 0.9:
                 flying.append((when + 1, ring.GRANT, 0, fields.target, channel))
+
+    def look(n):
+        """Each packet has a slot, and is gone once: when its target has it, or no echo comes."""
+        buffer = bench.buffers[n]
+        keeps, leaves = (yield buffer.keeps), (yield buffer.gone)
+        for slot in range(SLOTS):
+            if leaves >> slot & 1:
+                words = kept[n].pop(slot)
+                assert words in accepted[words[0], n] or words in unheard
+                gone[n] += 1
+            if keeps >> slot & 1:
+                assert slot not in kept[n]
+                kept[n][slot] = sent[n][entered[n]]
+                entered[n] += 1
 
     def main():
         out, answer, cycle, begun = bench.sender.source, bench.numbers.answer, 0, None
@@ -344,6 +362,8 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
                 yield answer.valid.eq(0)
             yield
             cycle += 1
+            for n in range(SENDERS):
+                yield from look(n)
             counts["heard"] += yield bench.buffers[0].lost
             counts["heard"] += yield bench.buffers[1].lost
             if (yield out.valid) and (yield out.ready):
@@ -374,11 +394,12 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
         missing = len(expected) - len(found)
         assert missing <= counts["lost"]
     assert counts["refused"] > 50 and counts["heard"] == counts["lost"] > 0
+    assert gone == entered == [len(packets) for packets in sent.values()]
 
 
 def test_each_packet_that_a_ring_leaves_behind_is_counted_once():
     """Two whole packets, and one whose last word comes when the node is not UP any more."""
-    dut, flushed = RingSend(16, 64), []
+    dut, flushed, kept, gone = RingSend(16, 64), [], [], []
 
     def main():
         yield from drive(dut, up=1, size=SIZE)
@@ -393,14 +414,19 @@ def test_each_packet_that_a_ring_leaves_behind_is_counted_once():
                 ready = 0
                 while not ready:
                     yield
+                    kept.append((yield dut.keeps))
                     flushed.append((yield dut.flushed))
                     ready = yield sink.ready
         yield sink.valid.eq(0)
         for cycle in range(40):
             yield dut.flush.eq(cycle == 20)
             yield
+            gone.append((yield dut.gone))
             flushed.append((yield dut.flushed))
 
     run_simulation(dut, [main()])
     assert flushed[-40:].count(2) == 1 and sum(flushed) == 3
     assert flushed[:-40].count(1) == 1
+    assert [slots for slots in kept if slots] == [1, 2] and [slots for slots in gone if slots] == [
+        3
+    ]

@@ -101,6 +101,111 @@ def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(
     assert all(seen.values()), seen
 
 
+PLACES = 4
+
+
+@pytest.mark.parametrize("places", [PLACES, 2 * PLACES])
+def test_a_packet_that_the_port_keeps_has_left_when_its_place_is_free_again(places, seed):
+    """The port may drop a packet at once, and frees its places in any order, several at once.
+
+    The flow shows the newest packet that is gone, also if an older one goes later.
+    """
+    dut, random = Departed(places), Random(seed)
+    left, psns = {}, dict.fromkeys(range(NODES), 0)
+    seen = dict.fromkeys(("kept", "dropped", "bad", "question", "old", "older", "together"), 0)
+
+    def leave(node, psn):
+        if node in left and psn < left[node]:
+            seen["older"] += 1
+        left[node] = max(psn, left.get(node, psn))
+
+    def settle():
+        for _ in range(6 + places):
+            yield
+        for node in range(NODES):
+            yield dut.node.eq(node)
+            yield
+            assert (yield dut.valid) == (node in left), node
+            if node in left:
+                assert (yield dut.psn) == left[node]
+
+    def process():
+        kept = {}  # place -> [node, psn, counts]
+        free = {place: 0 for place in range(places)}  # -> cycle from which it may be taken
+        way = []  # [cycles since it began, node, psn, counts]
+        changed = 10
+        for cycle in range(6000):
+            begins = len(way) < 2 and changed != 0 and random.random() < 0.2
+            if begins:
+                node = random.randrange(NODES)
+                way.append([-1, node, psns[node], random.random() < 0.9])
+                psns[node] = min(psns[node] + 1, 0x7FFF)
+                yield from drive(dut.begin, strobe=1, node=node, psn=way[-1][2], counts=way[-1][3])
+            change = random.random() < 0.01
+            target = random.randrange(NODES)
+            which = random.choice((dut.reset, dut.rewind))
+            yield from drive(which, strobe=change, flow=LANE.BULK * C.NODES + target)
+            for packet in way:
+                packet[0] += 1
+            changed += 1
+
+            gone = [place for place in kept if random.random() < 0.05]
+            if kept and random.random() < 0.01:
+                gone = list(kept)
+            seen["together"] += len(gone) > 1
+            yield dut.gone.eq(sum(1 << place for place in gone))
+            for place in gone:
+                node, psn, counts = kept.pop(place)
+                free[place] = cycle + 7 + places
+                if counts:
+                    leave(node, psn)
+
+            places_free = [place for place, since in free.items() if since <= cycle]
+            places_free = [place for place in places_free if place not in kept]
+            ends = bool(way) and way[0][0] > 4 and places_free and random.random() < 0.3
+            bad = random.random() < 0.1
+            yield dut.ended.eq(bool(ends))
+            yield dut.bad.eq(bad)
+            if ends:
+                _, node, psn, counted = way.pop(0)
+                counts = counted is True and not bad
+                seen["bad" if bad else "old" if counted is None else "question"] += not counts
+                if random.random() < 0.9:
+                    place = random.choice(places_free)
+                    yield dut.keeps.eq(1 << place)
+                    kept[place] = [node, psn, counts]
+                    seen["kept"] += counts
+                else:
+                    yield dut.keeps.eq(0)
+                    seen["dropped"] += counts
+                    if counts:
+                        leave(node, psn)
+            if change:
+                changed = 0
+                left.pop(target, None)
+                for packet in way:
+                    if packet[1] == target and packet[3]:
+                        packet[3] = None
+                for packet in kept.values():
+                    if packet[0] == target:
+                        packet[2] = False
+            yield
+            for record in (dut.begin, dut.reset, dut.rewind):
+                yield record.strobe.eq(0)
+            yield dut.ended.eq(0)
+            yield dut.gone.eq(0)
+            if random.random() < 0.05:
+                for packet in way:
+                    packet[0] += 10
+                yield from settle()
+                changed = 10
+                for place in free:
+                    free[place] = 0
+
+    run_simulation(dut, process())
+    assert all(seen.values()), seen
+
+
 def shown(dut, node=PEER, lane=LANE.BULK):
     """PSN of the last packet that left, or None."""
     departed = dut.departed[lane]

@@ -20,7 +20,8 @@ GO_CYCLES = 65536
 class RingOutput(LiteXModule):
     """Send one word a cycle: what passes, own packets, or idles with the go bit.
 
-    An own packet may begin if nothing passes, and the last word was an idle with GO. What comes
+    An own packet may begin if nothing passes, and the last word was an idle with GO; one that is
+    urgent needs no GO. What comes
     while it is sent waits in the bypass FIFO. Until this FIFO is empty again, the node is in
     recovery: it begins nothing, and its idles have no GO.
 
@@ -34,6 +35,7 @@ class RingOutput(LiteXModule):
     push     : Record(valid, data, k), in   a word that passes, or an echo's
     own      : Endpoint(ring_symbols_layout), in   an own packet from START to END; after its first
                word was taken, it offers one in each cycle
+    urgent   : Signal(), in       with the first word of `own`: this packet needs no GO
     pairs    : Endpoint(ring_symbols_layout), in   a grant: two words. It needs no GO
     single   : Endpoint(ring_symbols_layout), in   a nonce, ping or pong
     idle, go : Signal(), in       an idle came, with GO
@@ -53,6 +55,7 @@ class RingOutput(LiteXModule):
     def __init__(self, bypass_words, go_cycles=GO_CYCLES):
         self.push     = push   = Record([("valid", 1)] + ring_symbols_layout())
         self.own      = own    = stream.Endpoint(ring_symbols_layout())
+        self.urgent   = Signal()
         self.pairs    = pairs  = stream.Endpoint(ring_symbols_layout())
         self.single   = single = stream.Endpoint(ring_symbols_layout())
         self.idle     = Signal()
@@ -100,7 +103,7 @@ class RingOutput(LiteXModule):
                 from_single.eq(step & single.valid & ~passing & ~full)
             ).Elif(lull & pairs.valid,
                 from_pair.eq(1)
-            ).Elif(lull & own.valid & went_go & self.up,
+            ).Elif(lull & own.valid & (went_go | self.urgent) & self.up,
                 from_own.eq(1)
             ).Elif(~empty,
                 from_fifo.eq(step & fifo.source.valid)

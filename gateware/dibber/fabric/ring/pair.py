@@ -16,6 +16,7 @@ from dibber.fabric.ring.fold import FOLD_CYCLES, HOLD_CYCLES, RingCable
 from dibber.fabric.ring.merge import RingMerge
 from dibber.fabric.ring.port import (BYPASS_WORDS, PACKET_WORDS, RECEIVE_WORDS, SEND_WORDS,
     RingPort)
+from dibber.fabric.ring.send import SLOTS
 from dibber.fabric.ring.view import RingView
 from dibber.fabric.ring.way import RingRest, RingWay
 from dibber.layouts import word_layout
@@ -36,6 +37,7 @@ class RingPairPort(LiteXModule):
     address, size : Signal, out   common address of this card; cards, 0 if unknown
     folded        : Signal(), out   the port is UP, and both rings are one folded ring
     balanced      : Signal(), out   both rings are UP and not folded
+    places, keeps, gone : as RingPort, of both nodes together
     nodes         : list of 2 RingPort
     events        : dict of pulses that have no counter, of both nodes together: as RingPort, and
                     MOVED (a packet takes another ring than the last one of its channel), FOLDED (a
@@ -45,6 +47,8 @@ class RingPairPort(LiteXModule):
 
     Cycles: docs/design/ring-pair.md.
     """
+    places = 2*SLOTS
+
     def __init__(self, packet_words=PACKET_WORDS, send_words=SEND_WORDS,
         receive_words=RECEIVE_WORDS, bypass_words=BYPASS_WORDS, fold_cycles=FOLD_CYCLES,
         hold_cycles=HOLD_CYCLES):
@@ -78,6 +82,8 @@ class RingPairPort(LiteXModule):
         self.way = way = RingWay(channels)
         self.sinks   = way.sinks
         self.sources = [stream.Endpoint(word_layout()) for _ in range(channels)]
+        self.keeps   = [Cat(*[node.keeps[n] for node in nodes]) for n in range(channels)]
+        self.gone    = [Cat(*[node.gone[n] for node in nodes]) for n in range(channels)]
 
         # Cables -----------------------------------------------------------------------------------
         ups = Signal(2)

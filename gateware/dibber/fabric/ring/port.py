@@ -18,7 +18,7 @@ from dibber.fabric.ring.election import RingElection
 from dibber.fabric.ring.numbers import RingNumbers
 from dibber.fabric.ring.output import RingOutput
 from dibber.fabric.ring.reservation import RingReservation
-from dibber.fabric.ring.send import RETRY_CYCLES, SLOT_BITS, RingSend
+from dibber.fabric.ring.send import RETRY_CYCLES, SLOT_BITS, SLOTS, RingSend
 from dibber.fabric.ring.transit import RingTransit, ring_symbols_layout
 from dibber.fabric.ring.words import (ACCEPTED, ADDRESS_BITS, BUSY_A, BUSY_B, GRANT, NUMBER_BITS,
     STATUS_BITS, resume_word, ring_word, start_word)
@@ -60,6 +60,7 @@ class RingSender(LiteXModule):
     channel : Signal(2), out         with `begin`
     slot    : Signal(SLOT_BITS), out with `begin`
     source  : Endpoint(ring_symbols_layout), out
+    urgent  : Signal(), out          START of a packet of CONTROL is at the source
 
     Cycles: 0 from a buffer's `offer` to START at the source.
     """
@@ -75,6 +76,7 @@ class RingSender(LiteXModule):
         self.channel = Signal(2)
         self.slot    = Signal(SLOT_BITS)
         self.source  = source = stream.Endpoint(ring_symbols_layout())
+        self.urgent  = Signal()
 
         # # #
 
@@ -101,6 +103,7 @@ class RingSender(LiteXModule):
             choice.eq(lowest_one(first)),
             self.channel.eq(number_of(choice)),
             self.slot.eq(of(choice, "slot")),
+            self.urgent.eq(~inside & choice[0]),
             *statements,
             source.k.eq(~inside | ending),
             If(~inside,
@@ -218,6 +221,8 @@ class RingPort(LiteXModule):
     buffers       : list of RingSend, by channel
     address, size : Signal, out   of this node; nodes of the ring, 0 if unknown
     scrubber      : Signal(), out
+    places        : packets of a channel that the port keeps
+    keeps, gone   : lists of Signal(places), out   by channel: as RingSend
     events        : dict of pulses that have no counter: SENT, ACCEPTED, REFUSED, LOST, DROPPED,
                     FLUSHED, SCRUBBED, EXPIRED, GO_SET, STALLED (cycles)
     `stopped` has the channels of which a packet waits for its grant. `round_trip` is the way round
@@ -225,6 +230,8 @@ class RingPort(LiteXModule):
 
     Cycles: docs/design/ring.md.
     """
+    places = SLOTS
+
     def __init__(self, packet_words=PACKET_WORDS, send_words=SEND_WORDS,
         receive_words=RECEIVE_WORDS, bypass_words=BYPASS_WORDS, view=None):
         channels = len(packet_words)
@@ -257,6 +264,8 @@ class RingPort(LiteXModule):
         self.serial_tx  = output.source
         self.serial_rx  = decoder.sink
         self.sinks      = [buffer.sink for buffer in buffers]
+        self.keeps      = [buffer.keeps for buffer in buffers]
+        self.gone       = [buffer.gone for buffer in buffers]
         self.sources    = [stream.Endpoint(word_layout()) for _ in range(channels)]
         self.test       = training.test
         self.retrain    = Signal()
@@ -307,6 +316,7 @@ class RingPort(LiteXModule):
             output.whole.eq(Mux(election.scrubber, election.closed & ~training.hunt, up)),
             output.up.eq(up),
             sender.source.connect(output.own),
+            output.urgent.eq(sender.urgent),
             pairs.source.connect(output.pairs),
             election.single.connect(output.single),
         ]

@@ -108,6 +108,10 @@ class RingSend(LiteXModule):
     waits   : Signal(), out   a packet is waiting
     refused : Signal(), out   pulse: BUSY or ORDER
     lost    : Signal(), out   pulse: a packet's end is not known
+    keeps   : Signal(SLOTS), out  one-hot: the word that is taken is the last one of a packet, which
+              this slot keeps
+    gone    : Signal(SLOTS), out  pulse: the slot's packet was accepted, or its end is known to be
+              another one, or it is dropped
     flushed : Signal(3), out  packets that are dropped in this cycle by `flush`, or because `up`
               fell before their last word came
     dropped : Signal(2), out  packets without a route or a target on this ring, in this cycle
@@ -138,6 +142,8 @@ class RingSend(LiteXModule):
         self.waits   = Signal()
         self.refused = Signal()
         self.lost    = Signal()
+        self.keeps   = Signal(SLOTS)
+        self.gone    = Signal(SLOTS)
         self.flushed = Signal(max=SLOTS + 2)
         self.dropped = Signal(2)
 
@@ -234,7 +240,13 @@ class RingSend(LiteXModule):
                 earlier(m, n) & condition(slots[m]) for m in range(SLOTS) if m != n])
         refusal = Signal()
         flushes = Signal()
+        open_slots = Signal(SLOTS)
+        was_open   = Signal(SLOTS)
+        self.sync += was_open.eq(open_slots)
         self.comb += [
+            open_slots.eq(Cat(*[slot.open for slot in slots])),
+            self.gone.eq(was_open & ~open_slots),
+            self.keeps.eq(Cat(*[stores & sink.last & (newest == n) for n in range(SLOTS)])),
             refusal.eq(
                 (event.status == BUSY_A) | (event.status == BUSY_B) | (event.status == ORDER)),
             releases.eq(reduce(or_, [(oldest == n) & slot.used & ~slot.open

@@ -26,7 +26,8 @@ NAME = "pattern"
 NETWORKS = ("star:4", "star:8", "star:16", "torus:4x4", "tree:16")
 BASE = "pair"  # one flow back to back, beside which all others stand
 KINDS = ("shift", "random", "hot-spot", "all-to-all")
-CHOICE = (*KINDS, *NETWORKS)  # of --series: patterns, networks or both
+RINGS = ("ring:4", "ring:8")
+CHOICE = (*KINDS, *NETWORKS, *RINGS)  # of --series: patterns, networks or both
 HOT_SENDERS = 8  # that put into card 0, at most
 PIECE = 4096  # bytes of a put
 UNDER_WAY = 4  # puts of a flow at once …
@@ -36,9 +37,7 @@ TIMEOUT_NS = 100_000_000
 SETTLE_NS = 5000  # for the last writes
 
 # Of points() with a profile of this fabric, in place of NETWORKS and of what QUICK has.
-OF_FABRIC = {
-    "ring": {"all": {"networks": ("ring:4", "ring:8")}, "quick": {"networks": ("ring:4",)}}
-}
+OF_FABRIC = {"ring": {"all": {"networks": RINGS}, "quick": {"networks": RINGS[:1]}}}
 QUICK = {"networks": ("star:4",), "pieces": 24}  # of points()
 
 
@@ -80,7 +79,7 @@ def points(series=KINDS, networks=NETWORKS, pieces=PIECES):
     series : names of CHOICE; without a pattern among them all patterns, without a network all
              `networks`
     """
-    networks = [name for name in series if name in NETWORKS] or networks
+    networks = [name for name in series if name in (*NETWORKS, *RINGS)] or networks
     series = [name for name in series if name in KINDS] or KINDS
     found = [("one", BASE)] + [(kind, network) for network in networks for kind in series]
     return [Traffic(kind, network, pieces, n) for n, (kind, network) in enumerate(found)]
@@ -316,6 +315,20 @@ def together(result):
     return sum(rates(result))
 
 
+def jain(values):
+    """Jain's index of shares (1984): 1 if all are equal, 1/n if one of n has all."""
+    squares = sum(value**2 for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+def of_cards(result):
+    """Bytes a second that each card sends, until the first flow ends."""
+    cards = {}
+    for (source, _), rate in zip(result["flows"], rates(result)):
+        cards[source] = cards.get(source, 0) + rate
+    return list(cards.values())
+
+
 def _point(profile, result):
     """A point of the report. The value is the payload of all flows, divided by the time until the
     last one has ended.
@@ -342,7 +355,8 @@ def _point(profile, result):
         "together": round(sum(each) / 1e6, 1),
         "least_share": round(min(each) / mean, 3),
         "most_share": round(max(each) / mean, 3),
-        "fairness": round(sum(each) ** 2 / (len(each) * sum(rate**2 for rate in each)), 4),
+        "fairness": round(jain(each), 4),
+        "card_fairness": round(jain(of_cards(result)), 4),
     }
 
 
@@ -357,6 +371,8 @@ def evaluate(profile, seed, results):
             f"{p['series']}, {p['x']}: {p['flows']} flows, each {100 * p['least_share']:.1f} to "
             f"{100 * p['most_share']:.1f} % of the mean, fairness {p['fairness']:.4f}"
         )
+        if p["series"] == "all-to-all":
+            text += f", of the cards {p['card_fairness']:.4f}"
         if p["series"] == "hot-spot" and alone:
             text += f"; together {100 * p['together'] / alone:.1f} % of one flow back to back"
         lines.append(text)
