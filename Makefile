@@ -129,7 +129,7 @@ switches: install
 
 # QEMU with vfio-user-pci, a kernel to boot in it and that kernel's headers: for tests only.
 qemu: install
-	@test -e build/qemu/root -a -e build/qemu/driver-modules -a -e build/qemu/headers || \
+	@test -e build/qemu/root -a -e build/qemu/driver-modules -a -e build/qemu/headers -a -e build/qemu/tools || \
 		echo 'qemu       unpacking QEMU and a kernel into build/qemu, nothing is installed'
 	@$(PYTHON) tests/system/qemu/fetch.py build/qemu
 

@@ -179,7 +179,7 @@ static int check(struct dibber_card *card, const struct dibber_window_map *map)
  * A processor may read write-combined memory at any time, though no program asked for it. So a
  * window whose loads change something is one of the uncached pages.
  */
-static int find_pages(const struct dibber_window *window, bool adds, unsigned int count)
+static int find_pages(struct dibber_window *window, bool adds, unsigned int count)
 {
 	unsigned int begin = adds ? DIBBER_WINDOW_COMBINED : 0;
 	unsigned int end = adds ? DIBBER_WINDOW_PAGES : DIBBER_WINDOW_COMBINED;

@@ -22,12 +22,22 @@ TESTS = {
     "messages": EXAMPLES / "messages.c",
     "mailbox": EXAMPLES / "mailbox.c",
     "net": HERE / "driver_net.c",
+    "crowd": HERE / "driver_crowd.c",
+    "tools": HERE / "driver_tools.c",
     "net_wrong": HERE / "driver_net_wrong.c",
     "remote_window": EXAMPLES / "remote_window.c",
     "window": HERE / "driver_window.c",
     "ends": HERE / "driver_ends.c",
     "pairs": HERE / "driver_pairs.c",
 }
+
+
+def tools():
+    """{name in the guest: file, or None for a folder} of the programs that fetch.py brought."""
+    root = machine.QEMU / "tools"
+    paths = {path.relative_to(root): path for path in sorted(root.rglob("*"))}
+    files = {str(name): None if path.is_dir() else path for name, path in paths.items()}
+    return {"tmp": None, **files}
 
 
 def boot(
@@ -47,7 +57,7 @@ def boot(
     program   : the simulator, if it is not the usual one
     """
     names = {name: f"{n}_{name}" for n, name in enumerate(tests)}
-    files = {}
+    files = tools() if "tools" in tests else {}
     for name, count in (counts or {}).items():
         files[f"arguments/{names[name]}"] = directory / f"{name}.arguments"
         files[f"arguments/{names[name]}"].write_text(f"{seed} {count}\n", encoding="utf-8")
