@@ -95,16 +95,18 @@ def compare(seen, said):
     assert [events for _, *events in seen] == [list(events) for _, *events in said]
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 4])
-def test_lanes_within_the_limit_of_skew_lose_no_row_and_keep_the_order(lanes, seed):
-    for run in range(6):
-        random = Random(f"{seed} {lanes} {run}")
+@pytest.mark.parametrize("lanes, depth", [(1, 8), (2, 8), (4, 8), (4, 32)])
+def test_lanes_within_the_limit_of_skew_lose_no_row_and_keep_the_order(lanes, depth, seed):
+    period = 4 * depth
+    for run in range(4):
+        random = Random(f"{seed} {lanes} {depth} {run}")
         sent = random_rows(random, 300, lanes)
-        skews = [random.randrange(DEPTH - 1) for _ in range(lanes)]
-        skews = [skew - min(skews) for skew in skews]
-        blocks = arrivals(list(marked_rows(sent, lanes, PERIOD)), skews, random, DEPTH - 2)
+        # The first two lanes have the whole skew that is allowed.
+        skews = [0, depth - 2, *(random.randrange(depth - 1) for _ in range(2))][:lanes]
+        random.shuffle(skews)
+        blocks = arrivals(list(marked_rows(sent, lanes, period)), skews, random, depth - 2)
         cycles = settled(blocks, lanes)
-        seen = observe(LaneDeskew(lanes, DEPTH, PERIOD), cycles, lanes)
+        seen = observe(LaneDeskew(lanes, depth, period), cycles, lanes)
         assert [row for row, *_ in seen if row] == sent
         assert not any(lost for _, lost, *_ in seen)
 
