@@ -25,7 +25,7 @@ MARKER_OCTETS = ((0x90, 0x76, 0x47), (0xf0, 0xc4, 0xe6), (0xc5, 0x65, 0x9b), (0x
 MARKER_PERIOD_ROWS = 16384
 
 # A marker that bit errors destroyed is forgiven. This number of damaged rows, one behind the other,
-# is not (IEEE 802.3-2018, figure 82-11: four invalid markers end the lock).
+# is not, as with the marker lock of IEEE 802.3-2018, clause 82.
 MISSES = 4
 
 def marker(lane):
