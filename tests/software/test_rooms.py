@@ -23,7 +23,7 @@ OBJECTS = ROOT / "build/lib"
 SHARED = {"exchange_state", "queue", "uart", "vfio_user", "vfio_user_client"}
 
 # Headers whose functions are all `static inline`.
-INLINE = {"mapped_bar"}
+INLINE = {"kernel_device", "mapped_bar"}
 
 
 def circles(graph):

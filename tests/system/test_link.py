@@ -141,9 +141,11 @@ def test_length_is_right_within_a_metre(metres):
 def prbs(ends, nanoseconds, sequence="PRBS31"):
     """(words, wrong symbols, locked) at both cards."""
     ends.both(lambda side: measure.prbs_settle(side, measure.sequence_of(sequence)))
-    return ends.both(
+    found = ends.both(
         lambda side: measure.prbs_count(side, measure.sequence_of(sequence), nanoseconds)
     )
+    ends.both(measure.prbs_stop)
+    return found
 
 
 def test_prbs_finds_the_bit_error_rate_of_the_cable(seed):

@@ -5,13 +5,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
+#include "transport_kernel_window.h"
+
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "../../driver/dibber_ioctl.h"
+#include "driver_error.h"
 #include "error.h"
+#include "kernel_device.h"
 #include "memory.h"
-#include "transport_kernel.h"
 
 /* Where nothing is given, an access ends the program: what a stale pointer stores must not be
  * lost without a word. */

@@ -171,7 +171,7 @@ def by_errors(ends, point):
 ORDERS = (
     *(nothing, now, load, watch, close_region, card_info),
     *(cable.offer, cable.send, cable.wrong_bytes, cable.round_trip, cable.train, cable.wait_up),
-    *(cable.prbs_settle, cable.prbs_count),
+    *(cable.prbs_settle, cable.prbs_count, cable.prbs_stop),
 )
 
 

@@ -188,15 +188,17 @@ def prbs_settle(side, sequence):
 
 
 def prbs_count(side, sequence, nanoseconds):
-    """After prbs_settle() at both ends: check for so long; as prbs_result(). The other end sends
-    until it has checked too.
+    """After prbs_settle() at both ends: check for so long; as prbs_result(). It goes on sending,
+    because the other end may still check: prbs_stop() follows when both have ended.
     """
     prbs_start(side, sequence)
     side.sleep(nanoseconds)
-    found = prbs_result(side, then=field("LINK_CONTROL", transmit=sequence))
-    side.sleep(SETTLE_NS)
+    return prbs_result(side, then=field("LINK_CONTROL", transmit=sequence))
+
+
+def prbs_stop(side):
+    """Send no sequence any more."""
     side.card.write_register("LINK_CONTROL", 0)
-    return found
 
 
 def prbs_result(side, then=0):
@@ -222,6 +224,7 @@ def prbs(ends, sequence, nanoseconds, loopback=None):
     else:
         ends.both(Task(prbs_settle, sequence))
         found = ends.both(Task(prbs_count, sequence, nanoseconds))
+        ends.both(Task(prbs_stop))
     return [f and {**bit_errors(f[0], f[1]), "locked": f[2]} for f in found]
 
 

@@ -1,9 +1,9 @@
-/* What the files of the transport /dev/dibberN share. */
+/* A card of the transport /dev/dibberN: what its files share. */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#ifndef DIBBER_TRANSPORT_KERNEL_H
-#define DIBBER_TRANSPORT_KERNEL_H
+#ifndef DIBBER_KERNEL_DEVICE_H
+#define DIBBER_KERNEL_DEVICE_H
 
 #include <pthread.h>
 
@@ -37,15 +37,5 @@ static inline struct kernel_device *dib_kernel(struct dib_transport *transport)
 {
 	return (struct kernel_device *)transport;
 }
-
-/* The error that the driver's errno means, with its reason kept. */
-int dib_driver_error(const char *what);
-
-/* transport_kernel_window.c: functions of the transport. */
-int dib_kernel_aperture(struct dib_transport *transport, uint64_t *bytes, uint8_t **memory);
-int dib_kernel_window_map(struct dib_transport *transport, unsigned int owner,
-			  struct dib_window_request *request);
-void dib_kernel_window_unmap(struct dib_transport *transport, unsigned int owner,
-			     unsigned int first, unsigned int pages);
 
 #endif
