@@ -129,7 +129,7 @@ switches: install
 
 # QEMU with vfio-user-pci, a kernel to boot in it and that kernel's headers: for tests only.
 qemu: install
-	@test -e build/qemu/root -a -e build/qemu/driver-modules -a -e build/qemu/headers || \
+	@test -e build/qemu/root -a -e build/qemu/driver-modules -a -e build/qemu/headers -a -e build/qemu/tools || \
 		echo 'qemu       unpacking QEMU and a kernel into build/qemu, nothing is installed'
 	@$(PYTHON) tests/system/qemu/fetch.py build/qemu
 
@@ -201,6 +201,7 @@ soak: build models
 	@$(MAKE) --no-print-directory test-window test-ring
 	@$(MAKE) --no-print-directory ofi mpi4py
 	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
+	@$(PYTEST) tests/soak/mpi_faults.py
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 

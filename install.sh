@@ -14,12 +14,13 @@ unset PYTHONPATH PYTHONHOME
 # The lint of the tests: perl, in which the front end of Verilator is written. Model checking: spin.
 # Core files of the control program: gdb-multiarch. Tests of the library: mandoc, pkg-config, valgrind.
 # Bitstreams into a model TAP, and gdb at a simulated card: openocd.
-# The libfabric provider: libfabric-dev; its tests: libfabric-bin, openmpi-bin, libopenmpi-dev.
+# The libfabric provider: libfabric-dev; its tests: libfabric-bin, openmpi-bin, libopenmpi-dev,
+# netpipe-openmpi, hpcc.
 # The test of Wireshark's dissector: tshark.
 # Python environment: python3-venv, and ca-certificates to fetch its packages.
-PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch libfabric-bin libfabric-dev
-          libopenmpi-dev libtomlplusplus-dev make mandoc nlohmann-json3-dev openmpi-bin openocd perl
-          pkg-config python3-venv spin tshark valgrind"
+PACKAGES="ca-certificates g++ gcc-riscv64-unknown-elf gdb-multiarch hpcc libfabric-bin
+          libfabric-dev libopenmpi-dev libtomlplusplus-dev make mandoc netpipe-openmpi
+          nlohmann-json3-dev openmpi-bin openocd perl pkg-config python3-venv spin tshark valgrind"
 VENV=build/venv
 LOG=build/log
 

@@ -101,6 +101,15 @@ static bool is_empty(uint32_t number)
 				 : flows[number].head == MCP_NO_TAG;
 }
 
+static RARE void expire(uint32_t number)
+{
+	trace(DIBBER_TRACE_TIMEOUT, number, flows[number].acked);
+	if (number < MCP_BULK)
+		express_expire(number);
+	else
+		bulk_expire(number);
+}
+
 /* `works`: the target says that it is storing. `sends`: the send engine made progress. Both
  * are about the time since the last tick. */
 static void tick(uint32_t number, bool link, bool works, bool sends)
@@ -119,6 +128,8 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	/* It has 16 bits, so an old value must not come round. */
 	if ((uint16_t)(flow->doubt - flow->acked) > flow->next - flow->acked)
 		flow->doubt = flow->acked;
+	if (empty || flow->seen != flow->acked)
+		flow->replays = 0;
 	if (empty || works || flow->seen != flow->acked) {
 		flow->seen = flow->acked;
 		flow->idle = 0;
@@ -144,11 +155,7 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 		return;
 	}
 	if (++flow->idle > MCP_GIVE_UP) {
-		trace(DIBBER_TRACE_TIMEOUT, number, flow->acked);
-		if (number < MCP_BULK)
-			express_expire(number);
-		else
-			bulk_expire(number);
+		expire(number);
 		return;
 	}
 	if (!waits || !is_lost(number)) {
@@ -160,6 +167,10 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 			routes_turn(number % DIBBER_NODES);
 		if (flow->patience < MCP_PATIENCE_MAX)
 			flow->patience *= 2;
+		if (flow->replays++ == MCP_REPLAYS) {
+			expire(number);
+			return;
+		}
 		rewind(number);
 		/* This tick is the first of the next wait. */
 		flow->waited = 1;

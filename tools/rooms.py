@@ -4,6 +4,7 @@
 
 - no circle of imports among Python modules, and none of includes among C files;
 - README.md has at most 100 lines, a source file at most 600;
+- a line of a page's prose has at most 100 characters;
 - a commit's subject has at most 72 characters;
 - a word in capitals in the docs is a name of the interface, or stands in docs/glossary.md.
 
@@ -29,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 README_LINES = 100
 SOURCE_LINES = 600
+COLUMNS = 100
 SUBJECT = 72
 
 # The first commit whose subject is held to 72 characters is the one after this.
@@ -169,6 +171,25 @@ def length_faults():
             yield f"{name}: is in LONGER of tools/rooms.py, and does not exist"
 
 
+def wide_lines(text):
+    """Numbers of the lines of prose in a page that are too long. Tables, commands, and a line that
+    cannot be wrapped are left out.
+    """
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        is_prose = not fenced and not line.startswith(("|", "    "))
+        if is_prose and len(line) > COLUMNS and " " in line.strip():
+            yield number
+
+
+def page_faults():
+    for name in tracked("*.md"):
+        for number in wide_lines((ROOT / name).read_text(encoding="utf-8")):
+            yield f"{name}, line {number}: more than {COLUMNS} characters"
+
+
 def subject_faults():
     """Long subjects since the rule. A shallow clone or an archive has no history to look at."""
     log = git(ROOT, "log", "--no-merges", "--format=%h %s", f"{RULE_SINCE}..HEAD")
@@ -210,7 +231,7 @@ def word_faults():
             yield f"{name}: {word} is neither a name of the interface nor in docs/glossary.md"
 
 
-CHECKS = (circle_faults, length_faults, subject_faults, word_faults)
+CHECKS = (circle_faults, length_faults, page_faults, subject_faults, word_faults)
 
 
 def main():

@@ -150,6 +150,7 @@ RARE void fast_take(uint32_t number)
 	flow->idle = 0;
 	flow->waited = 0;
 	flow->patience = MCP_PATIENCE;
+	flow->replays = 0;
 }
 
 RARE uint32_t fast_given(void)

@@ -151,6 +151,7 @@ void flow_renumber(struct flow *flow)
 	flow->idle = 0;
 	flow->waited = 0;
 	flow->patience = MCP_PATIENCE;
+	flow->replays = 0;
 }
 
 RARE void flow_boot(void)

@@ -17,6 +17,9 @@
 #define MCP_PATIENCE	 2u	/* whole ticks without progress before the first replay: 100 us */
 #define MCP_PATIENCE_MAX 32u	/* doubled at each replay, up to 1.6 ms */
 #define MCP_GIVE_UP	 800u	/* ticks without progress before a flow is given up: 40 ms */
+/* A packet that its target hears in part each time, and never whole, makes no progress. At a target
+ * of which nothing is heard, 40 ms are over before so many replays. */
+#define MCP_REPLAYS 32u
 
 _Static_assert(MCP_FLOWS % 32 == 0, "a register of flows is whole words");
 _Static_assert(MCP_FLOWS <= 256, "a flow's number has 8 bits in registers");
@@ -41,21 +44,22 @@ struct flow {
 	uint32_t cursor; /* EXPRESS, REQUEUE: PSN that is queued again next */
 	uint32_t place;	 /* node and incarnation, as in JOB_FLOW and EXPRESS_FLOW */
 	uint16_t epoch;
-	uint16_t doubt;	   /* low half of the PSN behind those that a rewind may have sent again */
-	uint32_t rewound;  /* `acked` at the last rewind; before the first one, start - 1 */
-	uint32_t seen;	   /* `acked` at the last tick */
-	uint16_t idle;	   /* ticks without progress */
-	uint16_t waited;   /* ticks since the last replay */
-	uint16_t patience; /* ticks before the next replay */
-	uint16_t jobs;	   /* BULK: jobs that the engine has */
+	uint16_t doubt;	  /* low half of the PSN behind those that a rewind may have sent again */
+	uint32_t rewound; /* `acked` at the last rewind; before the first one, start - 1 */
+	uint32_t seen;	  /* `acked` at the last tick */
+	uint16_t idle;	  /* ticks without progress */
+	uint16_t waited;  /* ticks since the last replay */
+	uint16_t jobs;	  /* BULK: jobs that the engine has */
 	uint16_t head, tail; /* BULK: list of transfers, in PSN order */
 	uint16_t mark; /* BULK, DRAIN: transfer that failed; REQUEUE: next to be queued again */
 	uint8_t state;
 	uint8_t incarnation;
-	uint8_t abandon; /* BULK: no longer wait for jobs of transfers that are OVER */
-	uint8_t puts;	 /* not ARMED: how often it became idle since it was claimed */
-	uint8_t shy;	 /* `puts` at which it is armed again */
-	int8_t ticks;	 /* EXPRESS: MCP_TICK for each tick since it was claimed; and MCP_SHUT */
+	uint8_t abandon;  /* BULK: no longer wait for jobs of transfers that are OVER */
+	uint8_t puts;	  /* not ARMED: how often it became idle since it was claimed */
+	uint8_t shy;	  /* `puts` at which it is armed again */
+	uint8_t patience; /* ticks before the next replay */
+	uint8_t replays;  /* after a time without progress, since the last acknowledgement */
+	int8_t ticks;	  /* EXPRESS: MCP_TICK for each tick since it was claimed; and MCP_SHUT */
 } __attribute__((aligned(64))); /* the address of a flow is a shift */
 
 extern struct flow flows[MCP_FLOWS];

@@ -445,6 +445,14 @@ def serial_rx_layout():
     """
     return EndpointDescription([("data", 32), ("k", 4), ("code_error", 4), ("disparity_error", 4)])
 
+def block_layout():
+    """A block of 64b/66b of one lane: its synchronisation header and 64 bits, first bit lowest."""
+    return EndpointDescription([("header", 2), ("data", 64)])
+
+def row_layout(lanes):
+    """A block of each lane, side by side; lane 0 lowest."""
+    return EndpointDescription([("header", 2*lanes), ("data", 64*lanes)])
+
 # Ethernet -----------------------------------------------------------------------------------------
 
 def frame_layout():

@@ -13,6 +13,7 @@
 /* First: a member of a structure there is called as the kernel's macro `current`. */
 #include "dibber_interface.h"
 
+#include <linux/bitmap.h>
 #include <linux/cred.h>
 #include <linux/eventfd.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
@@ -33,6 +34,10 @@
 
 #define DIBBER_ADMIN_ENTRIES 64
 #define DIBBER_ONES_ORDER    2 /* of dibber_file.ones: log2 of its pages */
+
+/* Pages of BAR 2 that can be given. The first ones are write-combined, the others uncached. */
+#define DIBBER_WINDOW_PAGES    (DIBBER_APERTURE_BYTES / DIBBER_APERTURE_PAGE - 1)
+#define DIBBER_WINDOW_COMBINED 192
 
 /* A field of a register of bank `host`, or of PROGRAM. */
 #define dibber_field(value, name) ((value) >> DIBBER_##name##_SHIFT & DIBBER_##name##_MASK)
@@ -108,6 +113,38 @@ struct dibber_own {
 	u32 ended;
 };
 
+/**
+ * struct dibber_window - a card's remote window
+ * @start: bus address of BAR 2
+ * @combined: its write-combined pages as memory of the kernel, or NULL: there is no window
+ * @uncached: the others, the control page too
+ * @own: the card's last endpoint, through which the card sends
+ * @scratch: a page where the card writes what loads return
+ * @scratch_address: its bus address
+ * @scratch_key: its key, or 0
+ * @on: pages can be given
+ * @shares: how many files can have windows
+ * @owners: how many have
+ * @used: pages that were given
+ * @count: pages of the window that begins at each page, or 0
+ * @owner: the file that has it, or NULL
+ */
+struct dibber_window {
+	phys_addr_t start;
+	void __iomem *combined;
+	void __iomem *uncached;
+	struct dibber_own own;
+	void *scratch;
+	dma_addr_t scratch_address;
+	u32 scratch_key;
+	bool on;
+	unsigned int shares;
+	unsigned int owners;
+	DECLARE_BITMAP(used, DIBBER_WINDOW_PAGES);
+	u8 count[DIBBER_WINDOW_PAGES];
+	struct dibber_file *owner[DIBBER_WINDOW_PAGES];
+};
+
 struct dibber_vector {
 	struct dibber_card *card;
 	unsigned int number;
@@ -124,6 +161,7 @@ struct dibber_vector {
  * @complaints: one line in the log a second
  * @lock: guards all that follows, and administrator commands
  * @gone: the device is not there any more, or not ours
+ * @resetting: its function is being reset, or does not work since; nothing of BAR 0 is read
  * @stopped: the control program was halted by the driver, because it did not answer
  * @halts: as register PROGRAM counts them, when the control program was loaded
  * @identity: of the control program
@@ -145,8 +183,9 @@ struct dibber_vector {
  * @queue_taken: entries taken from it, modulo 2³²
  * @queue_told: @queue_taken as the card last heard
  * @producer: administrator commands, modulo 2³²
+ * @window: the remote window
  * @net: the network device, or NULL; constant from probe() to remove()
- * @net_was_up: before the reset that is under way; guarded by the device's lock
+ * @net_was_up: before a reset after which it did not come up; guarded by the device's lock
  */
 struct dibber_card {
 	struct kref references;
@@ -160,6 +199,7 @@ struct dibber_card {
 
 	struct mutex lock; /* guards all that follows */
 	bool gone;
+	bool resetting;
 	bool stopped;
 	u32 halts;
 	u32 identity;
@@ -183,6 +223,8 @@ struct dibber_card {
 	u32 queue_told;
 	u32 producer;
 
+	struct dibber_window window;
+
 	struct net_device *net;
 	bool net_was_up;
 };
@@ -200,6 +242,8 @@ struct dibber_card {
  * @regions: of the endpoint; guarded by dibber_card.lock
  * @map_lock: guards what follows; taken in page faults
  * @mapped: the endpoint's number while its window and queues may be mapped, or 0
+ * @window: pages of BAR 2 that the endpoint has
+ * @windows: how many windows it has; changes with dibber_card.lock held
  * @queues: both queues
  * @queue_bytes: of both, whole pages
  * @queue_address: their bus address
@@ -218,6 +262,8 @@ struct dibber_file {
 
 	struct mutex map_lock; /* guards what follows */
 	unsigned int mapped;
+	DECLARE_BITMAP(window, DIBBER_WINDOW_PAGES);
+	unsigned int windows;
 	void *queues;
 	size_t queue_bytes;
 	dma_addr_t queue_address;
@@ -293,6 +339,18 @@ void dibber_own_ring(struct dibber_own *own);
 bool dibber_own_completion(struct dibber_own *own, struct dibber_queue_entry *entry);
 bool dibber_own_event(struct dibber_own *own, struct dibber_queue_entry *entry);
 
+/* window.c */
+/* Whether the card has one, which owns the card's last endpoint. */
+bool dibber_window_exists(const struct dibber_card *card);
+int dibber_window_create(struct dibber_card *card);
+void dibber_window_destroy(struct dibber_card *card);
+int dibber_window_map(struct dibber_file *file, struct dibber_window_map *map);
+int dibber_window_unmap(struct dibber_file *file, u32 first);
+/* With the card locked. */
+void dibber_window_open(struct dibber_card *card);
+void dibber_window_close(struct dibber_card *card);
+void dibber_window_release(struct dibber_file *file);
+
 /* netdev.c */
 void dibber_net_add(struct dibber_card *card);
 void dibber_net_remove(struct dibber_card *card);
@@ -304,8 +362,11 @@ void dibber_net_up(struct dibber_card *card);
 int dibber_mmap(struct file *filp, struct vm_area_struct *vma);
 loff_t dibber_mapping_window(unsigned int number);
 loff_t dibber_mapping_queues(unsigned int number);
+loff_t dibber_mapping_aperture(unsigned int number);
 /* From now on the endpoint's mappings show ones. */
 void dibber_mapping_end(struct dibber_file *file);
+/* The same of pages of BAR 2. With the card locked. */
+void dibber_mapping_end_pages(struct dibber_file *file, unsigned int first, unsigned int count);
 
 /* file.c */
 extern const struct file_operations dibber_file_operations;

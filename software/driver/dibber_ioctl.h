@@ -109,6 +109,52 @@ struct dibber_eventfd {
 	__u32 reserved;
 };
 
+/* What a processor may do in a window. */
+#define DIBBER_ACCESS_LOAD  1u
+#define DIBBER_ACCESS_STORE 2u
+#define DIBBER_ACCESS_ADD   4u /* a load adds `addend`, and returns the value before it */
+
+/**
+ * struct dibber_window_map - map a part of another node's region into the remote window
+ * @offset: of the window's first byte in the region
+ * @length: bytes; a window takes whole pages of DIBBER_APERTURE_PAGE
+ * @key: of the region at the other node
+ * @node: the other node
+ * @addend: with DIBBER_ACCESS_ADD, else 0
+ * @access: DIBBER_ACCESS_*, or'ed
+ * @reserved: 0
+ * @first: returned: the window's first page in BAR 2
+ * @share: returned: stores that all windows of the file may have on their way to the card. A
+ *         barrier tells that there are none; what is more may be lost
+ * @place: returned: offset for mmap() of the first page of BAR 2; only pages of the file's windows,
+ *         and the page of the processor at @control, can be mapped
+ * @control: returned: offset in BAR 2 of the sequences: a load of 4 bytes at 64 times the endpoint
+ *         waits for all stores before it, 4 bytes behind that one does not
+ */
+struct dibber_window_map {
+	__u64 offset;
+	__u64 length;
+	__u32 key;
+	__u16 node;
+	__s16 addend;
+	__u32 access;
+	__u32 reserved;
+	__u32 first;
+	__u32 share;
+	__u64 place;
+	__u64 control;
+};
+
+/**
+ * struct dibber_window_unmap - give a window back
+ * @first: its first page
+ * @reserved: 0
+ */
+struct dibber_window_unmap {
+	__u32 first;
+	__u32 reserved;
+};
+
 #define DIBBER_IOC_INFO		  _IOR(0xd1, 0x00, struct dibber_info)
 #define DIBBER_IOC_REGISTER	  _IOWR(0xd1, 0x01, struct dibber_register)
 #define DIBBER_IOC_ENDPOINT_OPEN  _IOWR(0xd1, 0x02, struct dibber_endpoint_open)
@@ -116,5 +162,7 @@ struct dibber_eventfd {
 #define DIBBER_IOC_REGION_ADD	  _IOWR(0xd1, 0x04, struct dibber_region_add)
 #define DIBBER_IOC_REGION_REMOVE  _IOW(0xd1, 0x05, struct dibber_region_remove)
 #define DIBBER_IOC_EVENTFD	  _IOW(0xd1, 0x06, struct dibber_eventfd)
+#define DIBBER_IOC_WINDOW_MAP	  _IOWR(0xd1, 0x07, struct dibber_window_map)
+#define DIBBER_IOC_WINDOW_UNMAP	  _IOW(0xd1, 0x08, struct dibber_window_unmap)
 
 #endif

@@ -121,6 +121,9 @@ static bool may_have(u32 number)
 
 static bool is_free(const struct dibber_card *card, u32 number)
 {
+	/* Nobody but the remote window may write into its slots. */
+	if (number == card->endpoint_count - 1 && dibber_window_exists(card))
+		return false;
 	return number && !card->endpoint[number].file && !card->endpoint[number].own;
 }
 
@@ -257,6 +260,7 @@ void dibber_endpoint_close(struct dibber_file *file)
 		return;
 	/* First, so that the process gives no command more. */
 	dibber_mapping_end(file);
+	dibber_window_release(file);
 	rc = dibber_admin(card, &command);
 	if (rc && !card->stopped)
 		dibber_program_stop(card);

@@ -61,14 +61,17 @@ static int get_info(struct dibber_file *file, struct dibber_info *info)
 }
 
 /*
- * Bank `host` and the registers of doorbell pages may be read by all. The SRAM shows what other
- * processes do, so it takes an administrator.
+ * Banks `host` and `window` and the registers of doorbell pages may be read by all. The SRAM shows
+ * what other processes do, so it takes an administrator.
  */
 static bool may_read(const struct dibber_card *card, u32 offset)
 {
 	if (offset % 4)
 		return false;
 	if (offset < DIBBER_MSIX_TABLE_BASE)
+		return true;
+	if (dibber_window_exists(card) && offset >= DIBBER_APERTURE_REGISTERS &&
+	    offset <= DIBBER_APERTURE_REGISTERS + DIBBER_WINDOW_LATE)
 		return true;
 	if (offset >= DIBBER_FIRMWARE_BASE && offset - DIBBER_FIRMWARE_BASE < card->sram_bytes)
 		return capable(CAP_SYS_ADMIN);
@@ -92,8 +95,11 @@ static int read_register(struct dibber_file *file, struct dibber_register *acces
 	rc = mutex_lock_killable(&card->lock);
 	if (rc)
 		return rc;
+	/* In a reset the card answers nothing, which some systems take for an error. */
 	if (card->gone)
 		rc = -ENODEV;
+	else if (card->resetting)
+		rc = -ESHUTDOWN;
 	else
 		access->value = dibber_read(card, access->offset);
 	mutex_unlock(&card->lock);
@@ -119,6 +125,8 @@ union argument {
 	struct dibber_region_add add;
 	struct dibber_region_remove remove;
 	struct dibber_eventfd eventfd;
+	struct dibber_window_map map;
+	struct dibber_window_unmap unmap;
 };
 
 /* What needs an endpoint is for the process alone that opened it. */
@@ -157,6 +165,12 @@ static int dispatch(struct dibber_file *file, unsigned int call, union argument 
 		if (argument->remove.reserved)
 			return -EINVAL;
 		return dibber_region_remove(file, argument->remove.key);
+	case DIBBER_IOC_WINDOW_MAP:
+		return dibber_window_map(file, &argument->map);
+	case DIBBER_IOC_WINDOW_UNMAP:
+		if (argument->unmap.reserved)
+			return -EINVAL;
+		return dibber_window_unmap(file, argument->unmap.first);
 	default:
 		if (argument->eventfd.reserved)
 			return -EINVAL;
@@ -169,6 +183,8 @@ static void undo(struct dibber_file *file, unsigned int call, const union argume
 {
 	if (call == DIBBER_IOC_REGION_ADD) {
 		dibber_region_remove(file, argument->add.key);
+	} else if (call == DIBBER_IOC_WINDOW_MAP) {
+		dibber_window_unmap(file, argument->map.first);
 	} else if (call == DIBBER_IOC_ENDPOINT_OPEN) {
 		mutex_lock(&file->card->lock);
 		dibber_endpoint_close(file);
@@ -191,6 +207,8 @@ static long file_ioctl(struct file *filp, unsigned int call, unsigned long addre
 	case DIBBER_IOC_REGION_ADD:
 	case DIBBER_IOC_REGION_REMOVE:
 	case DIBBER_IOC_EVENTFD:
+	case DIBBER_IOC_WINDOW_MAP:
+	case DIBBER_IOC_WINDOW_UNMAP:
 		break;
 	default:
 		dibber_complain(file->card, "there is no ioctl 0x%x\n", call);

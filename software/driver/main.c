@@ -191,6 +191,9 @@ static int dibber_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	rc = dibber_admin_create(card);
 	if (rc)
 		goto no_card;
+	rc = dibber_window_create(card);
+	if (rc)
+		goto no_interrupts;
 	rc = request_interrupts(card);
 	if (rc)
 		goto no_interrupts;
@@ -199,6 +202,9 @@ static int dibber_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	rc = dibber_program_load(card);
 	if (rc)
 		goto no_program;
+	mutex_lock(&card->lock);
+	dibber_window_open(card);
+	mutex_unlock(&card->lock);
 
 	card->misc.minor = MISC_DYNAMIC_MINOR;
 	card->misc.name = card->name;
@@ -206,17 +212,22 @@ static int dibber_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	card->misc.parent = &pdev->dev;
 	rc = misc_register(&card->misc);
 	if (rc)
-		goto no_program;
+		goto no_misc;
 	dev_info(&pdev->dev, "/dev/%s: node %u, %u endpoints, %d vectors, control program 0x%08x\n",
 		 card->name, card->node, card->endpoint_count, card->vectors, card->identity);
 	dibber_net_add(card);
 	pci_save_state(pdev);
 	return 0;
 
+no_misc:
+	mutex_lock(&card->lock);
+	dibber_window_close(card);
+	mutex_unlock(&card->lock);
 no_program:
 	dibber_program_stop(card);
 	free_interrupts(card, card->vectors);
 no_interrupts:
+	dibber_window_destroy(card);
 	dibber_admin_destroy(card);
 no_card:
 	pci_iounmap(pdev, card->bar);
@@ -245,6 +256,7 @@ static void end_users(struct dibber_card *card)
 		WRITE_ONCE(file->lost, true);
 		dibber_endpoint_close(file);
 	}
+	dibber_window_close(card);
 	dibber_program_stop(card);
 }
 
@@ -260,6 +272,7 @@ static void dibber_remove(struct pci_dev *pdev)
 	WRITE_ONCE(card->gone, true);
 	free_interrupts(card, card->vectors);
 	dibber_admin_destroy(card);
+	dibber_window_destroy(card);
 	pci_iounmap(pdev, card->bar);
 	mutex_unlock(&card->lock);
 	for (i = 0; i < DIBBER_ENDPOINTS; i++)
@@ -276,9 +289,15 @@ static void stop_card(struct pci_dev *pdev)
 {
 	struct dibber_card *card = pci_get_drvdata(pdev);
 
-	card->net_was_up = dibber_net_down(card);
+	/* It is down already when a reset before this one has failed, or has not come to its end.
+	 */
+	if (dibber_net_down(card))
+		card->net_was_up = true;
 	mutex_lock(&card->lock);
-	end_users(card);
+	/* What failed once stays as it is: the card may not answer any more. */
+	if (!card->resetting)
+		end_users(card);
+	card->resetting = true;
 	mutex_unlock(&card->lock);
 }
 
@@ -297,12 +316,17 @@ static int start_card(struct pci_dev *pdev)
 		/* A program that has not started as it should reaches no memory. */
 		if (rc)
 			dibber_program_stop(card);
+		else
+			dibber_window_open(card);
 	}
+	card->resetting = rc;
 	mutex_unlock(&card->lock);
-	if (rc)
+	if (rc) {
 		dev_err(&pdev->dev, "it does not work after its reset: %d\n", rc);
-	else if (card->net_was_up)
+	} else if (card->net_was_up) {
+		card->net_was_up = false;
 		dibber_net_up(card);
+	}
 	return rc;
 }
 

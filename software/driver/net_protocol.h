@@ -15,8 +15,11 @@
 #define DIBBER_NET_MAGIC   0x4e424944 /* "DIBN" */
 #define DIBBER_NET_VERSION 1
 
-/* The endpoint by which all network devices greet each other. */
-#define DIBBER_NET_CONTROL 7
+/*
+ * The endpoint by which all network devices greet each other. Not the last one of a card with 8:
+ * the remote window has it on a card with a window.
+ */
+#define DIBBER_NET_CONTROL 6
 
 /* A MAC address is this prefix and the node number in two bytes, the high one first. Bit 1 of the
  * first byte says that it is administered locally (IEEE 802, 8.4).

@@ -606,6 +606,21 @@ def test_while_the_target_says_that_it_is_storing_nothing_is_sent_again(wired, f
 
 
 @pytest.mark.fault
+@pytest.mark.parametrize("replays", [32, 33])
+def test_a_packet_that_its_target_never_hears_whole_is_given_up_after_32_replays(wired, replays):
+    """The target says that it works while a packet comes in, and something on the way cuts it."""
+    wired.cut = {1}
+    wired.ring(1, put(cookie=0))
+    for sending in range(1, replays + 1):
+        for _ in range(5):
+            wired.mark("PEER_WORKS", FLOW)
+            wired.settle(40 * MICROSECOND)
+        while wired.epoch[FLOW] == sending % 16 and not wired.statuses:
+            wired.settle(10 * MICROSECOND)
+    assert wired.statuses == ({0: STATUS.TIMEOUT} if replays == 33 else {})
+
+
+@pytest.mark.fault
 def test_a_packet_that_leaves_after_its_flow_was_rewound_starts_no_time(wired):
     """Its job waits behind that of another node for 50 ms, and then for its own payload."""
     wired.ring(1, put(length=whole(3), cookie=0))

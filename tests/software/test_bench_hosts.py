@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import time
+
 import pytest
 from dibber_cli.bench import hosts, remote, stride
 from dibber_cli.errors import CommandError
@@ -155,3 +157,11 @@ def test_a_server_refuses_a_run_whose_numbers_are_out_of_range(wrong):
     with pytest.raises(CommandError, match="refused: it makes no sense"):
         hosts._agree(exchange, stride, None)
     assert "refused" in exchange.published["taken"]
+
+
+@pytest.mark.parametrize("part", [["--server"], ["--client", "localhost"]])
+def test_a_card_that_is_not_there_is_named_before_the_other_host_is_waited_for(run, part):
+    start = time.monotonic()
+    code, out, err = run("bench", "stride", *part, "sim:/none")
+    assert (code, out) == (1, "") and "no simulator at /none" in err
+    assert time.monotonic() - start < 10

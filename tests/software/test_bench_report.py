@@ -10,6 +10,8 @@ from dibber_cli.bench import TESTS, calibrate, chart, litepcie, report, session
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.main import main
 
+pytestmark = pytest.mark.fault
+
 SERIES = ("put-dst-strided", "put-src-strided", "local-copy", "litepcie-descriptors")
 TABLES = [Table("stride", list(SERIES))]
 PANELS = [

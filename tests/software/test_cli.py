@@ -10,6 +10,8 @@ from dibber.interface.description import HOST
 from dibber_cli import find, output, paths, profile, simulator
 from dibber_cli.errors import ProfileError
 
+pytestmark = pytest.mark.fault
+
 # Cards --------------------------------------------------------------------------------------------
 
 

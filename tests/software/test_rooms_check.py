@@ -62,6 +62,14 @@ def test_a_word_in_capitals_that_nobody_explains_is_found(rooms):
     }
 
 
+def test_long_lines_of_prose_are_found_and_tables_and_commands_are_left_alone(rooms):
+    long = "word " * 25
+    text = "\n".join(
+        [long, "| " + long, "    " + long, "```", long, "```", "  - " + long, "x" * 200]
+    )
+    assert list(rooms.wide_lines(text)) == [1, 7]
+
+
 def test_the_tree_keeps_the_rules(rooms):
     assert [fault for check in rooms.CHECKS for fault in check()] == []
 

@@ -76,6 +76,10 @@ def crc32c_next(state, word):
             term.eq(total(numbers))
             for term, numbers in zip(terms[32:], new)]], Cat(*map(total, sums)))
 
+def crc32c_zeros(state, words):
+    """`state` (int) of the CRC-32C register after `words` words of zeros."""
+    return _crc32c_bits(state, 32*words)
+
 def block_seed(header_crc, number):
     """What the CRC of block `number` of a packet's payload starts from. Blocks count from 1.
 

@@ -8,6 +8,7 @@ FILES = (
     "slack",
     "flow_state",
     "interleave",
+    "bonding",
     "deposits",
     "flows",
     "tags",

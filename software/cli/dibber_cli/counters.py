@@ -6,7 +6,7 @@ import json
 
 import libdibber
 
-from dibber_cli import counts, numbers, output, paths
+from dibber_cli import counts, files, numbers, output, paths
 from dibber_cli.errors import CommandError
 
 
@@ -20,7 +20,7 @@ def _parsed(text, name):
         document = json.loads(text)
         counters, cycles = document["counters"], document["cycles"]
         numbers_only = [*counters.values(), cycles]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CommandError(
             f"{name} has no counters: {error!r}", "'dibber counters --json URI' makes such a file"
         ) from None
@@ -32,8 +32,7 @@ def _parsed(text, name):
 def _base(arguments):
     """(counters, cycles) to count from, or None: since the card's reset."""
     if arguments.since:
-        with open(arguments.since, encoding="utf-8", errors="replace") as file:
-            return _parsed(file.read(), arguments.since)
+        return _parsed(files.read(arguments.since), arguments.since)
     if arguments.absolute:
         return None
     try:

@@ -200,7 +200,14 @@ def said(console):
 
 
 def boot_with_driver(
-    directory, seed, programs, files=None, iommu=False, timeout=1800, profile="gen2x4"
+    directory,
+    seed,
+    programs,
+    files=None,
+    iommu=False,
+    timeout=1800,
+    profile="gen2x4",
+    program=None,
 ):
     """What a guest wrote that has dibber.ko and two simulated cards, and runs `programs` one behind
     the other, as software/driver/guest/guest_driver.c says.
@@ -209,6 +216,7 @@ def boot_with_driver(
     programs  : {name: list of sources}; the guest runs them by ascending name
     files     : {name in the guest: pathlib.Path}, more files
     timeout   : seconds of the wall clock
+    program   : the simulator, if it is not the one of the profile
     """
     built = {"init": [GUEST / "guest_driver.c", GUEST / "guest_common.c"]}
     built.update({f"tests/{name}": sources for name, sources in programs.items()})
@@ -238,7 +246,7 @@ def boot_with_driver(
         )
     archive = directory / "initramfs"
     archive.write_bytes(initramfs(contents))
-    with simulator(directory, seed, 2, profile) as sockets:
+    with simulator(directory, seed, 2, profile, program) as sockets:
         console = boot(QEMU, archive, sockets, iommu=iommu, timeout=timeout)
     (directory / "console").write_text(console, encoding="utf-8")
     return console

@@ -7,8 +7,10 @@ import re
 import tomllib
 from typing import Any
 
-from dibber_cli import paths
-from dibber_cli.errors import ProfileError
+from dibber_cli import files, paths
+from dibber_cli.errors import CommandError, ProfileError
+
+MOST_BYTES = 1 << 20  # of a file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,18 +244,17 @@ def load(name: str) -> Profile:
         if "/" not in name and not name.endswith(".toml")
         else paths.Path(name)
     )
-    if path.exists() and not path.is_file():
-        raise ProfileError(f"profile {path}: it is not a file")
-    try:
-        with open(path, "rb") as f:
-            raw = tomllib.load(f)
-    except FileNotFoundError:
+    if not path.exists():
         raise ProfileError(
             f"no profile '{name}'",
             f"there are: {', '.join(names())}; or give a file NAME.toml",
             code=2,
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
+        )
+    try:
+        raw = tomllib.loads(files.read(path, "profile", MOST_BYTES).decode())
+    except CommandError as error:
+        raise ProfileError(str(error)) from None
+    except (ValueError, RecursionError) as error:
         raise ProfileError(f"profile {path}: {error}") from error
     try:
         _check(raw)

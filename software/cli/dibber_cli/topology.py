@@ -5,11 +5,13 @@ reads (hw/sim/topology.h).
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+import os
 import re
 import tomllib
 
 from dibber.interface.description import C
 
+from dibber_cli import files
 from dibber_cli.errors import CommandError, UsageError
 
 SWITCH_PORTS = (4, 8, 16)  # sizes that hw/sim/build.py builds
@@ -177,18 +179,12 @@ def text_of(word):
     topology = named(word)
     if topology:
         return topology.toml(word), topology.cards
+    if not os.path.exists(word):
+        raise UsageError(f"no topology {word!r}", f"there are: {', '.join(NAMES)}; or a file")
     try:
-        with open(word, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise CommandError(f"topology {word}: more than {MOST_BYTES >> 20} MiB")
-        text = data.decode()
+        text = files.read(word, "topology", MOST_BYTES).decode()
         cards = tomllib.loads(text).get("cards")
-    except FileNotFoundError:
-        raise UsageError(
-            f"no topology {word!r}", f"there are: {', '.join(NAMES)}; or a file"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"topology {word}: {error}") from error
     valid = isinstance(cards, int) and not isinstance(cards, bool) and 1 <= cards <= C.NODES
     if not valid:

@@ -100,13 +100,18 @@ int dib_aperture_explain(struct dib_card *card)
 }
 
 /* A load of the control page has returned all ones. */
-static int no_sequence(struct dib_card *card)
+static int no_sequence(struct dib_card *card, unsigned int owner)
 {
+	const uint32_t program = DIBBER_ENDPOINT_BASE + owner * DIBBER_ENDPOINT_STRIDE +
+				 DIBBER_DOORBELL_OFFSET + DIBBER_DOORBELL_PROGRAM;
 	uint32_t word;
-	int rc = dib_read_register(card, DIBBER_HOST_MAGIC, &word);
+	int rc = dib_read_register(card, program, &word);
 
-	if (!rc && word != DIBBER_MAGIC)
-		return dib_fail(DIB_ERR_LOST, "the card no longer answers: all reads return ones");
+	/* Of the endpoint, because it alone may have ended: by a reset of a card that the driver
+	 * has. */
+	if (!rc && word == DIB_GONE)
+		return dib_fail(DIB_ERR_LOST,
+				"the card no longer answers this endpoint: all reads return ones");
 	if (!rc)
 		rc = read_register(card, DIBBER_WINDOW_CONTROL, &word);
 	if (rc)
@@ -125,7 +130,7 @@ int dib_aperture_sequence(struct dib_card *card, unsigned int owner, bool waits,
 
 	/* A sequence that is all ones, once in 2³² faults, is taken for no answer. */
 	if (rc >= 0)
-		rc = *sequence == ALL_ONES ? no_sequence(card) : 0;
+		rc = *sequence == ALL_ONES ? no_sequence(card, owner) : 0;
 	if (!rc && waits)
 		card->aperture->room = card->aperture->queue;
 	return rc;
@@ -185,6 +190,19 @@ static void store_memory(uint8_t *to, const void *data, size_t bytes)
 	}
 }
 
+/* Stores before it leave the processor before loads behind it: also those that wait in
+ * write-combining buffers, which a load does not empty (Intel SDM 3A, 11.3.1). */
+static void order_loads(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("mfence" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("dmb osh" ::: "memory");
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 static bool is_ones(const uint8_t *data, size_t bytes)
 {
 	for (size_t n = 0; n < bytes; n++) {
@@ -202,7 +220,7 @@ int dib_aperture_load(struct dib_card *card, uint64_t offset, void *data, size_t
 	int rc = 0;
 
 	if (a->memory)
-		dib_order_stores();
+		order_loads();
 	for (size_t at = 0; at < length && !rc; at += bytes) {
 		bytes = length - at < DIB_BAR_READ ? length - at : DIB_BAR_READ;
 		if (a->memory) {
@@ -220,6 +238,25 @@ int dib_aperture_load(struct dib_card *card, uint64_t offset, void *data, size_t
 	return rc;
 }
 
+/* Processes share the card's queue, and each has a part of it. A barrier tells that nothing of its
+ * own is left there. A barrier gives up after 10 ms; a cable may be away for 40 ms. */
+static int take_share(struct dib_card *card)
+{
+	struct dib_aperture *a = card->aperture;
+	uint32_t begun, now, sequence;
+	int rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &begun);
+
+	while (!rc) {
+		rc = dib_aperture_sequence(card, a->owner_of_share, true, &sequence);
+		if (rc != DIB_ERR_TIMEOUT)
+			return rc;
+		rc = dib_read_register(card, DIBBER_HOST_CYCLES_LOW, &now);
+		if (!rc && now - begun > card->fixed.clock_hz)
+			rc = dib_fail(DIB_ERR_TIMEOUT, "the card's queue of stores stays full");
+	}
+	return rc;
+}
+
 /* The card has one credit for all posted writes, so it takes every store, and loses those that its
  * queue has no room for. A store takes a place for each aligned word that it touches, or fewer. A
  * queue that stays full for a second belongs to a card that is broken: the control program gives up
@@ -229,10 +266,15 @@ static int take_room(struct dib_card *card, uint32_t words)
 	struct dib_aperture *a = card->aperture;
 	/* A look empties the processor's buffers, also in the middle of a line. So looks are few.
 	 */
-	uint32_t least = a->room < words ? a->queue / 2 : words;
+	uint32_t least = a->room < words && !a->shares ? a->queue / 2 : words;
 	uint32_t begun = 0, now = 0;
 	int rc;
 
+	if (a->shares && a->room < words) {
+		rc = take_share(card);
+		if (rc)
+			return rc;
+	}
 	for (uint32_t looks = 0; a->room < least; looks++) {
 		rc = read_register(card, DIBBER_WINDOW_ROOM, &a->room);
 		if (!rc && looks >= QUICK_LOOKS)
@@ -321,7 +363,7 @@ static int find_aperture(struct dib_card *card, struct dib_aperture *a)
 		return dib_fail(DIB_ERR_NOT_FOUND, "this card has no remote window");
 	if (ops->aperture)
 		rc = ops->aperture(card->transport, &bytes, &a->memory);
-	if (!rc && (bytes < DIBBER_APERTURE_BYTES || dib_is_administered(card->transport)))
+	if (!rc && bytes < DIBBER_APERTURE_BYTES)
 		rc = dib_fail(DIB_ERR_NOT_FOUND,
 			      "the card has a remote window, but nothing leads there on this way");
 	return rc;
@@ -379,6 +421,13 @@ int dib_aperture_open(struct dib_card *card)
 		return dib_fail(DIB_ERR_NO_MEMORY, "no memory for the remote window");
 	card->aperture = a;
 	rc = find_aperture(card, a);
+	if (!rc && dib_aperture_is_given(card)) {
+		a->shares = true;
+		rc = read_faults(card, a->faults);
+		if (rc)
+			dib_aperture_close(card);
+		return rc;
+	}
 	if (!rc)
 		rc = dib_endpoint_open_for_window(card, &a->endpoint);
 	if (!rc)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "card.h"
+#include "transport.h"
 
 struct dib_window;
 
@@ -20,13 +21,15 @@ struct dib_window;
 #define DIB_APERTURE_FAULTS 6u
 
 struct dib_aperture {
-	struct dib_endpoint *endpoint;	  /* the card's last one, through which the card sends */
-	void *scratch;			  /* a page that receives what loads return */
-	struct dib_region *region;	  /* of the page */
-	uint8_t *memory;		  /* BAR 2 as memory of this process, or NULL */
-	uint32_t queue;			  /* stores that the card's queue takes when it is empty */
-	uint32_t room;			  /* and now, as far as this process knows */
-	uint32_t known[DIBBER_ENDPOINTS]; /* sequence of each owner at its last check */
+	struct dib_endpoint *endpoint; /* the card's last one, through which the card sends */
+	void *scratch;		       /* a page that receives what loads return */
+	struct dib_region *region;     /* of the page */
+	uint8_t *memory;	       /* BAR 2 as memory of this process, or NULL */
+	uint32_t queue;		       /* stores that may be in the card's queue */
+	bool shares;		       /* others store there too, so ROOM is not this process's */
+	uint32_t room;		       /* and now, as far as this process knows */
+	unsigned int owner_of_share;   /* an endpoint with a window, then */
+	uint32_t known[DIBBER_ENDPOINTS];	      /* sequence of each owner at its last check */
 	uint32_t windows[DIBBER_ENDPOINTS];	      /* that each owner has */
 	uint32_t faults[DIB_APERTURE_FAULTS];	      /* at the last look */
 	struct dib_window *owner[DIB_APERTURE_PAGES]; /* of each page, or NULL */
@@ -49,6 +52,12 @@ void dib_aperture_close(struct dib_card *card);
 
 /* Whether the window is on: a halt of the control program turns it off. */
 int dib_aperture_is_on(struct dib_card *card, bool *on);
+
+/* Whether another than the library writes the page table. */
+static inline bool dib_aperture_is_given(const struct dib_card *card)
+{
+	return card->transport->ops->window_map != NULL;
+}
 
 int dib_aperture_write_page(struct dib_card *card, unsigned int page,
 			    const struct dib_page_entry *entry);

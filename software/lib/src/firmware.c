@@ -3,10 +3,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "admin_queue.h"
 #include "card.h"
@@ -35,14 +38,26 @@ static uint32_t crc32(const uint8_t *data, size_t length)
 /* Read a whole file. The caller frees it. */
 static int read_file(const char *path, size_t limit, uint8_t **data, size_t *length)
 {
-	FILE *file = fopen(path, "rbe");
+	/* Without O_NONBLOCK a pipe of this name would stop the program. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat found;
 	uint8_t *buffer;
+	FILE *file;
 
-	if (!file)
-		return dib_fail(errno == EMFILE || errno == ENFILE || errno == ENOMEM
-					? DIB_ERR_NO_MEMORY
-					: DIB_ERR_NOT_FOUND,
-				"%s: %s", path, strerror(errno));
+	if (fd >= 0 && !fstat(fd, &found) && !S_ISREG(found.st_mode)) {
+		close(fd);
+		return dib_fail(DIB_ERR_FIRMWARE_FILE, "%s is not a file", path);
+	}
+	file = fd < 0 ? NULL : fdopen(fd, "rb");
+	if (!file) {
+		int why = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return dib_fail(why == EMFILE || why == ENFILE || why == ENOMEM ? DIB_ERR_NO_MEMORY
+										: DIB_ERR_NOT_FOUND,
+				"%s: %s", path, strerror(why));
+	}
 	buffer = malloc(limit + 1);
 	if (!buffer) {
 		fclose(file);

@@ -40,6 +40,18 @@ struct dib_submission {
 	enum dibber_call call; /* for the clock: the call */
 };
 
+/* Pages of the remote window. */
+struct dib_window_request {
+	uint64_t offset; /* of the first byte in the region */
+	uint64_t length; /* bytes */
+	uint32_t key;	 /* of the region at the other node */
+	uint16_t node;
+	int16_t addend;
+	uint32_t access; /* enum dib_window_access */
+	uint32_t first;	 /* returned: the first page */
+	uint32_t queue;	 /* returned: stores that may be on their way to the card */
+};
+
 /* Several threads may call each function at once. A function returns 0, or a negative enum
  * dib_error with its reason kept. */
 struct dib_transport_ops {
@@ -72,6 +84,14 @@ struct dib_transport_ops {
 			     size_t length);
 	int (*aperture_write)(struct dib_transport *transport, uint64_t offset, const void *data,
 			      size_t length);
+
+	/* With administer(), for a card with a window: what the page table is asked for. Enters
+	 * pages for `owner`, an endpoint, and returns the first one; the processor reaches them at
+	 * the aperture's `memory` until window_unmap(). */
+	int (*window_map)(struct dib_transport *transport, unsigned int owner,
+			  struct dib_window_request *request);
+	void (*window_unmap)(struct dib_transport *transport, unsigned int owner,
+			     unsigned int first, unsigned int pages);
 
 	/* Tell the clock of the call, write the slot, ring the doorbell. Posted and ordered as
 	 * bar_write(). */

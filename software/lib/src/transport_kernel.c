@@ -28,36 +28,12 @@
 #include "error.h"
 #include "handle.h"
 #include "mapped_bar.h"
+#include "transport_kernel.h"
 
 #define NAP_NS 50000 /* between two looks at a queue: what a wait adds to a transfer */
 
-struct named {
-	struct dib_mapping mapping;
-	struct named *next;
-};
-
-struct kernel_device {
-	struct dib_transport base;
-	char *path;
-	int file;	  /* without an endpoint: registers, and the card's end */
-	uint8_t *bar;	  /* as long as BAR 0; only windows of open endpoints are the card there */
-	bool ended;	  /* the card has */
-	unsigned int any; /* an open endpoint, or 0 */
-
-	pthread_mutex_t lock;		 /* guards what follows */
-	int endpoints[DIBBER_ENDPOINTS]; /* open files, or -1 */
-	struct named *names;
-	uint32_t keys[DIBBER_REGIONS];	     /* of regions, by entry of the card's table */
-	unsigned int owners[DIBBER_REGIONS]; /* the endpoint of each */
-};
-
-static struct kernel_device *self(struct dib_transport *transport)
-{
-	return (struct kernel_device *)transport;
-}
-
 /* What the driver's errno means: the table is in docs/driver.md. */
-static int driver_error(const char *what)
+int dib_driver_error(const char *what)
 {
 	int why = errno;
 
@@ -79,6 +55,9 @@ static int driver_error(const char *what)
 				what);
 	case ESHUTDOWN:
 		return dib_fail(DIB_ERR_HALTED, "%s: the control program was halted", what);
+	case EOPNOTSUPP:
+		return dib_fail(DIB_ERR_NOT_FOUND, "%s: the driver has found no remote window",
+				what);
 	case ENODEV:
 		return dib_fail(DIB_ERR_LOST, "%s: the driver does not have the card any more",
 				what);
@@ -116,7 +95,7 @@ static int check_driver(int fd, const char *path)
 	struct dibber_info info;
 
 	if (ioctl(fd, DIBBER_IOC_INFO, &info) < 0)
-		return errno == ENODEV ? driver_error(path)
+		return errno == ENODEV ? dib_driver_error(path)
 				       : dib_fail(DIB_ERR_IDENTITY, "%s is no Dibber card", path);
 	if (info.abi != DIBBER_ABI || info.interface_version != DIBBER_INTERFACE_VERSION ||
 	    info.interface_hash != DIBBER_INTERFACE_HASH)
@@ -133,6 +112,8 @@ static void close_device(struct kernel_device *k)
 		if (k->endpoints[i] >= 0)
 			dib_fd_close(k->endpoints[i]);
 	}
+	if (k->aperture)
+		munmap(k->aperture, DIBBER_APERTURE_BYTES);
 	if (k->bar)
 		munmap(k->bar, DIBBER_BAR0_SIZE);
 	if (k->file >= 0)
@@ -196,7 +177,7 @@ static int kernel_observe(const char *path, struct dib_transport **transport)
 
 static void kernel_close(struct dib_transport *transport)
 {
-	close_device(self(transport));
+	close_device(dib_kernel(transport));
 }
 
 /* Registers ------------------------------------------------------------------------------------ */
@@ -245,7 +226,7 @@ static int read_word(struct kernel_device *k, uint64_t offset, void *data)
 			       ? dib_fail(DIB_ERR_IN_USE,
 					  "offset 0x%llx of BAR 0 is not for this user to read",
 					  (unsigned long long)offset)
-			       : driver_error("reading a register");
+			       : dib_driver_error("reading a register");
 	memcpy(data, &access.value, sizeof(access.value));
 	return 0;
 }
@@ -255,7 +236,7 @@ static int kernel_bar_read(struct dib_transport *transport, uint64_t offset, voi
 {
 	const uint64_t program =
 		DIBBER_ENDPOINT_BASE + DIBBER_DOORBELL_OFFSET + DIBBER_DOORBELL_PROGRAM;
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 	uint32_t magic;
 	int rc = 0;
 
@@ -275,7 +256,7 @@ static int kernel_bar_read(struct dib_transport *transport, uint64_t offset, voi
 static int kernel_bar_write(struct dib_transport *transport, uint64_t offset, const void *data,
 			    size_t length)
 {
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 
 	if (window_of(k, offset, length)) {
 		dib_bar_copy_to(k->bar, offset, data, length);
@@ -290,7 +271,7 @@ static int kernel_bar_write(struct dib_transport *transport, uint64_t offset, co
 
 static int kernel_submit(struct dib_transport *transport, const struct dib_submission *s)
 {
-	dib_bar_submit(self(transport)->bar, s);
+	dib_bar_submit(dib_kernel(transport)->bar, s);
 	return 0;
 }
 
@@ -298,7 +279,7 @@ static int kernel_submit(struct dib_transport *transport, const struct dib_submi
 
 static int kernel_map(struct dib_transport *transport, const struct dib_mapping *mapping)
 {
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 	struct named *named = malloc(sizeof(*named));
 
 	if (!named)
@@ -313,7 +294,7 @@ static int kernel_map(struct dib_transport *transport, const struct dib_mapping 
 
 static int kernel_unmap(struct dib_transport *transport, const struct dib_mapping *mapping)
 {
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 	struct named **link, *named;
 
 	pthread_mutex_lock(&k->lock);
@@ -364,7 +345,7 @@ static int map_endpoint(struct kernel_device *k, int fd, const struct dibber_end
 		 MAP_SHARED | MAP_FIXED, fd, (off_t)o->window) == MAP_FAILED ||
 	    mmap(queues, o->queue_bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)o->queues) ==
 		    MAP_FAILED)
-		return driver_error("mmap of an endpoint");
+		return dib_driver_error("mmap of an endpoint");
 	return 0;
 }
 
@@ -393,7 +374,7 @@ static int open_endpoint(struct kernel_device *k, const struct dibber_admin_comm
 	if (fd < 0)
 		return fd;
 	if (ioctl(fd, DIBBER_IOC_ENDPOINT_OPEN, &o) < 0) {
-		rc = driver_error("opening an endpoint");
+		rc = dib_driver_error("opening an endpoint");
 		dib_fd_close(fd);
 		return rc;
 	}
@@ -419,7 +400,7 @@ static int close_endpoint(struct kernel_device *k, unsigned int number)
 	if (number >= DIBBER_ENDPOINTS || k->endpoints[number] < 0)
 		return 0;
 	if (ioctl(k->endpoints[number], DIBBER_IOC_ENDPOINT_CLOSE) < 0 && errno != ENOTCONN)
-		rc = driver_error("closing an endpoint");
+		rc = dib_driver_error("closing an endpoint");
 	unmap_window(k, number);
 	dib_fd_close(k->endpoints[number]);
 	k->endpoints[number] = -1;
@@ -443,7 +424,7 @@ static int add_region(struct kernel_device *k, struct dibber_admin_command *comm
 		return dib_fail(DIB_ERR_ARGUMENT, "a region of endpoint %u", command->endpoint);
 	add.address = (uintptr_t)memory;
 	if (ioctl(k->endpoints[command->endpoint], DIBBER_IOC_REGION_ADD, &add) < 0)
-		return driver_error("registering memory");
+		return dib_driver_error("registering memory");
 	command->key = add.key;
 	k->keys[add.key % DIBBER_REGIONS] = add.key;
 	k->owners[add.key % DIBBER_REGIONS] = command->endpoint;
@@ -461,13 +442,13 @@ static int remove_region(struct kernel_device *k, const struct dibber_admin_comm
 		return 0;
 	k->keys[entry] = k->owners[entry] = 0;
 	if (ioctl(k->endpoints[owner], DIBBER_IOC_REGION_REMOVE, &remove) < 0)
-		return driver_error("unregistering memory");
+		return dib_driver_error("unregistering memory");
 	return 0;
 }
 
 static int kernel_administer(struct dib_transport *transport, struct dibber_admin_command *command)
 {
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 	int rc;
 
 	pthread_mutex_lock(&k->lock);
@@ -496,14 +477,14 @@ static int kernel_administer(struct dib_transport *transport, struct dibber_admi
 static int kernel_set_vector(struct dib_transport *transport, unsigned int vector, int fd)
 {
 	struct dibber_eventfd events = { .fd = fd };
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 	int rc = 0;
 
 	pthread_mutex_lock(&k->lock);
 	if (vector >= DIBBER_ENDPOINTS || k->endpoints[vector] < 0)
 		rc = dib_fail(DIB_ERR_ARGUMENT, "no open endpoint has vector %u", vector);
 	else if (ioctl(k->endpoints[vector], DIBBER_IOC_EVENTFD, &events) < 0)
-		rc = driver_error("DIBBER_IOC_EVENTFD");
+		rc = dib_driver_error("DIBBER_IOC_EVENTFD");
 	pthread_mutex_unlock(&k->lock);
 	return rc;
 }
@@ -511,14 +492,14 @@ static int kernel_set_vector(struct dib_transport *transport, unsigned int vecto
 static unsigned int kernel_ends(struct dib_transport *transport, int fds[DIB_ENDS],
 				uint32_t events[DIB_ENDS])
 {
-	fds[0] = self(transport)->file;
+	fds[0] = dib_kernel(transport)->file;
 	events[0] = EPOLLHUP;
 	return 1;
 }
 
 static bool kernel_has_ended(struct dib_transport *transport)
 {
-	struct kernel_device *k = self(transport);
+	struct kernel_device *k = dib_kernel(transport);
 	struct pollfd poller = { .fd = k->file };
 	bool ended = poll(&poller, 1, 0) > 0 && poller.revents & POLLHUP;
 
@@ -532,7 +513,7 @@ static int kernel_serve(struct dib_transport *transport, int timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 
-	if (__atomic_load_n(&self(transport)->ended, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&dib_kernel(transport)->ended, __ATOMIC_RELAXED))
 		return dib_fail(DIB_ERR_LOST, "the driver does not have the card any more");
 	if (timeout_ms > 0)
 		nanosleep(&nap, NULL);
@@ -548,6 +529,9 @@ const struct dib_transport_ops dib_transport_kernel = {
 	.config_write = kernel_config_write,
 	.bar_read = kernel_bar_read,
 	.bar_write = kernel_bar_write,
+	.aperture = dib_kernel_aperture,
+	.window_map = dib_kernel_window_map,
+	.window_unmap = dib_kernel_window_unmap,
 	.submit = kernel_submit,
 	.map = kernel_map,
 	.unmap = kernel_unmap,

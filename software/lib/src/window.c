@@ -167,6 +167,50 @@ static int write_pages(const struct dib_window *window, const struct dib_window_
 	return rc;
 }
 
+/* Have another enter the pages. */
+static int ask_for_pages(struct dib_window *window, const struct dib_window_options *options)
+{
+	struct dib_aperture *a = window->card->aperture;
+	struct dib_transport *transport = window->card->transport;
+	struct dib_window_request request = {
+		.offset = options->offset,
+		.length = options->length,
+		.key = options->key,
+		.node = options->node,
+		.addend = options->addend,
+		.access = options->access,
+	};
+	int rc = transport->ops->window_map(transport, window->owner, &request);
+
+	if (rc)
+		return rc;
+	window->first = request.first;
+	a->queue = request.queue;
+	a->owner_of_share = window->owner;
+	if (!a->windows[window->owner])
+		rc = dib_aperture_sequence(window->card, window->owner, false,
+					   &a->known[window->owner]);
+	if (rc)
+		transport->ops->window_unmap(transport, window->owner, window->first,
+					     window->pages);
+	return rc;
+}
+
+/* Enter the pages in the card's table. */
+static int take_pages(struct dib_window *window, const struct dib_window_options *options)
+{
+	struct dib_aperture *a = window->card->aperture;
+	int rc = find_pages(a, window->pages, &window->first);
+
+	/* This finds a control program that was halted, too. */
+	if (!rc && !a->windows[window->owner])
+		rc = dib_aperture_sequence(window->card, window->owner, false,
+					   &a->known[window->owner]);
+	if (!rc)
+		rc = write_pages(window, options);
+	return rc;
+}
+
 static bool is_unused(const struct dib_aperture *a)
 {
 	for (unsigned int n = 0; n < DIBBER_ENDPOINTS; n++) {
@@ -180,11 +224,16 @@ static bool is_unused(const struct dib_aperture *a)
  * next check of another window of the endpoint. */
 static void withdraw(struct dib_window *window)
 {
+	struct dib_transport *transport = window->card->transport;
 	struct dib_aperture *a = window->card->aperture;
 	uint32_t sequence;
 
 	dib_aperture_sequence(window->card, window->owner, true, &sequence);
-	write_pages(window, NULL);
+	if (dib_aperture_is_given(window->card))
+		transport->ops->window_unmap(transport, window->owner, window->first,
+					     window->pages);
+	else
+		write_pages(window, NULL);
 	for (unsigned int n = 0; n < window->pages; n++)
 		a->owner[window->first + n] = NULL;
 	a->windows[window->owner]--;
@@ -241,13 +290,8 @@ static int map(struct dib_window *window, const struct dib_window_options *optio
 
 	window->pages =
 		(unsigned int)((options->length + DIBBER_APERTURE_PAGE - 1) / DIBBER_APERTURE_PAGE);
-	rc = find_pages(a, window->pages, &window->first);
-	/* This finds a control program that was halted, too. */
-	if (!rc && !a->windows[window->owner])
-		rc = dib_aperture_sequence(window->card, window->owner, false,
-					   &a->known[window->owner]);
-	if (!rc)
-		rc = write_pages(window, options);
+	rc = dib_aperture_is_given(window->card) ? ask_for_pages(window, options)
+						 : take_pages(window, options);
 	if (rc)
 		return rc;
 	for (unsigned int n = 0; n < window->pages; n++)

@@ -178,6 +178,7 @@ void b_eff(const struct words *limits)
 	result("b_eff", ranks, exp((rings + random) / 2));
 	result("b_eff-longest", ranks, exp((rings_longest + random_longest) / 2));
 	result("b_eff-rings", ranks, exp(rings));
+	result("b_eff-rings-longest", ranks, exp(rings_longest));
 	free(order);
 	free(counts);
 	free(places);

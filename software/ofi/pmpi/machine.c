@@ -37,7 +37,7 @@ void machine_finish(struct request *request, int error)
 	MPI_Request handle = request->handle;
 
 	if (request->hold)
-		provider.release(request->hold);
+		provider.release(request->hold, error != MPI_SUCCESS);
 	request->hold = NULL;
 	arena_put(request->table, request->table_bytes);
 	request->table = NULL;
@@ -434,7 +434,11 @@ static bool send_goes_on(struct request *request)
 static bool receive_goes_on(struct request *request)
 {
 	if (request->stage == WAITS_FOR_REGION) {
-		move(request);
+		/* A region may never become free. */
+		if (provider.lost(&world.list[request->world].arena))
+			fail(request);
+		else
+			move(request);
 		return request->stage != WAITS_FOR_REGION;
 	}
 	if (__atomic_load_n(&request->counts.pending, __ATOMIC_ACQUIRE))

@@ -318,7 +318,7 @@ static void discard(struct request *request)
 		PMPI_Wait(&handle, MPI_STATUS_IGNORE);
 	}
 	if (request->hold)
-		provider.release(request->hold);
+		provider.release(request->hold, 0);
 	flat_put(request->flat);
 	if (request->duplicate)
 		PMPI_Type_free(&request->type);

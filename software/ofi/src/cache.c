@@ -29,7 +29,7 @@ struct kept {
 	uint8_t *memory;
 	size_t length;
 	unsigned int rights, users;
-	bool gone; /* its memory went away: nobody else may use it */
+	bool gone; /* its memory went away, or it was given up: nobody else may use it */
 	struct dib_region *region;
 };
 
@@ -284,6 +284,11 @@ void dfi_cache_put(struct domain *domain, struct kept *kept)
 	kept->users--;
 	if (kept->gone && !kept->users)
 		drop(kept);
+}
+
+void dfi_cache_give_up(struct kept *kept)
+{
+	kept->gone = true;
 }
 
 void dfi_cache_end(struct domain *domain)

@@ -25,6 +25,8 @@ struct kept;
 struct kept *dfi_cache_get(struct domain *domain, void *memory, size_t length, unsigned int rights,
 			   uint32_t *key, uint64_t *offset);
 void dfi_cache_put(struct domain *domain, struct kept *kept);
+/* Let it be withdrawn when its last user gives it back. */
+void dfi_cache_give_up(struct kept *kept);
 
 /* Give up one registration that nobody uses. Returns whether there was one. */
 bool dfi_cache_evict(struct domain *domain);

@@ -114,6 +114,12 @@ int dfi_hold(struct domain *domain, const struct pieces *pieces, size_t length, 
 	return rc;
 }
 
+void dfi_give_up(struct hold *hold)
+{
+	if (hold->kept)
+		dfi_cache_give_up(hold->kept);
+}
+
 void dfi_release(struct domain *domain, struct hold *hold, const struct pieces *pieces,
 		 size_t arrived)
 {

@@ -56,6 +56,11 @@ int dfi_hold_memory(struct domain *domain, void *memory, size_t length, unsigned
 int dfi_hold(struct domain *domain, const struct pieces *pieces, size_t length, unsigned int rights,
 	     struct hold *hold);
 
+/* The operation has failed, but its peer may still read the memory when the cable is back. Then the
+ * peer must get an error, because the program may have written other bytes there. So the
+ * registration does not stay in the cache. */
+void dfi_give_up(struct hold *hold);
+
 /* Give it back. With `arrived`, that many bytes are copied from a bounce buffer to the pieces. */
 void dfi_release(struct domain *domain, struct hold *hold, const struct pieces *pieces,
 		 size_t arrived);

@@ -55,13 +55,15 @@ PUBLIC int dibber_fi_hold(void *memory, size_t length, int offered, struct dibbe
 	return rc;
 }
 
-PUBLIC void dibber_fi_release(struct dibber_fi_hold *hold)
+PUBLIC void dibber_fi_release(struct dibber_fi_hold *hold, int failed)
 {
 	const struct pieces none = { .count = 0 };
 
 	dfi_enter();
 	/* A domain that was closed has taken its regions with it. */
 	if (hold->domain == dfi_direct_domain()) {
+		if (failed)
+			dfi_give_up(&hold->hold);
 		dfi_release(hold->domain, &hold->hold, &none, 0);
 		dfi_ops_retry(hold->domain);
 	}

@@ -24,7 +24,8 @@ struct dibber_fi_hold;
  */
 int dibber_fi_hold(void *memory, size_t length, int offered, struct dibber_fi_hold **hold,
 		   struct dibber_fi_place *place, uint64_t *offset);
-void dibber_fi_release(struct dibber_fi_hold *hold);
+/* With @failed nobody reaches the memory any more; else its registration may stay in the cache. */
+void dibber_fi_release(struct dibber_fi_hold *hold, int failed);
 
 /**
  * dibber_fi_get() - get from a walk there to a walk here, with one command.

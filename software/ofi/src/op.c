@@ -101,6 +101,8 @@ void dfi_op_end(struct op *op, size_t length, int error)
 
 	if (op->ended)
 		return;
+	if (error)
+		dfi_give_up(&op->hold);
 	if (held)
 		dfi_release(domain, &op->hold, &op->pieces,
 			    op->flags & (FI_RECV | FI_READ) && !error ? length : 0);

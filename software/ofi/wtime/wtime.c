@@ -1,22 +1,29 @@
-/* MPI_Wtime() in simulated time, for MPI programs that are not changed (LD_PRELOAD).
+/* MPI_Wtime() and gettimeofday() in simulated time, for MPI programs that are not changed
+ * (LD_PRELOAD).
  *
- * Only this function of MPI is replaced. The clocks of the C library stay as they are, because MPI
- * libraries use them for their own timeouts.
+ * MPI libraries use the clocks of the C library for their own time-outs. So gettimeofday() gives
+ * simulated time to the program only, and clock_gettime() stays as it is.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 
 #define NAME "libdibber-fi.so"
 
 double MPI_Wtime(void) __attribute__((visibility("default")));
 double PMPI_Wtime(void) __attribute__((visibility("default")));
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+	__attribute__((visibility("default")));
 
 /* The provider that libfabric has loaded, or NULL. Its path is in FI_PROVIDER_PATH. */
 static uint64_t (*provider(void))(void)
@@ -34,6 +41,62 @@ static uint64_t (*provider(void))(void)
 	if (handle)
 		*(void **)&now_ps = dlsym(handle, "dibber_fi_now_ps");
 	return now_ps;
+}
+
+struct place {
+	uintptr_t address;
+	bool found;
+};
+
+/* Whether a call comes from the program itself. Libraries keep the system's time: the launcher's
+ * time-outs are by it. The program is the first object (dl_iterate_phdr(3)). */
+static int find_program(struct dl_phdr_info *info, size_t size, void *result)
+{
+	struct place *place = result;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X &&
+		    place->address - begin < info->dlpi_phdr[i].p_memsz)
+			place->found = true;
+	}
+	return 1;
+}
+
+static bool is_program(const void *caller)
+{
+	struct place place = { (uintptr_t)caller, false };
+
+	dl_iterate_phdr(find_program, &place);
+	return place.found;
+}
+
+/* NetPIPE and other programs measure by gettimeofday(). For the program it goes on from the
+ * system's time at its first call behind MPI_Init(), by simulated time. */
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static uint64_t begin_us, begin_ps;
+	uint64_t (*now_ps)(void) = is_program(__builtin_return_address(0)) ? provider() : NULL;
+	uint64_t ps = now_ps ? now_ps() : 0, us;
+	struct timespec t;
+
+	(void)zone;
+	clock_gettime(CLOCK_REALTIME, &t);
+	us = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+	pthread_mutex_lock(&lock);
+	if (ps && !begin_us) {
+		begin_us = us;
+		begin_ps = ps;
+	}
+	pthread_mutex_unlock(&lock);
+	if (ps)
+		us = begin_us + (ps - begin_ps) / 1000000u;
+	now->tv_sec = (time_t)(us / 1000000u);
+	now->tv_usec = (suseconds_t)(us % 1000000u);
+	return 0;
 }
 
 /* Before MPI_Init() has opened the card, it is the system's time. */

@@ -147,8 +147,12 @@ int main(int argc, char **argv)
 				    !node.answers.empty()) {
 					Answer answer = node.answers.front();
 					node.answers.pop_front();
-					offer = { answer.target, answer_words, 0,
-						  node.sent[c][answer.target]++, true, now };
+					offer = { answer.target,
+						  answer_words,
+						  0,
+						  node.sent[c][answer.target]++,
+						  true,
+						  now };
 					node.open[c][answer.target][offer.sequence] = now;
 					node.answering[(uint64_t)answer.target << 32 |
 						       offer.sequence] = answer;
@@ -335,7 +339,8 @@ int main(int argc, char **argv)
 								acknowledged.push_back(
 									now - answer->second.since);
 							}
-							ring[arrival.source].answering.erase(answer);
+							ring[arrival.source].answering.erase(
+								answer);
 						} else if (in_window) {
 							way.push_back(now - found->second);
 							node.packets_out++;

@@ -160,6 +160,10 @@ static void test_mapping(void)
 	expect_mmap(fd, "private", PAGE, both, MAP_PRIVATE, o.window, -EINVAL);
 	expect_mmap(fd, "executable", PAGE, both | PROT_EXEC, MAP_SHARED, o.window, -EINVAL);
 	expect_mmap(fd, "another's window", PAGE, both, MAP_SHARED, o.window / 2, -EINVAL);
+	expect_mmap(fd, "an offset that is the same in 32 bits", PAGE, both, MAP_SHARED,
+		    o.window + (1ull << 56), -EINVAL);
+	expect_mmap(fd, "no remote window", PAGE, both, MAP_SHARED,
+		    (uint64_t)(DIBBER_ENDPOINTS + 2) << 24, -EINVAL);
 	expect_mmap(fd, "behind the window", PAGE, both, MAP_SHARED, o.window + 2 * PAGE, -EINVAL);
 	expect_mmap(fd, "more than the window", 3 * PAGE, both, MAP_SHARED, o.window, -EINVAL);
 	expect_mmap(fd, "queues to write", PAGE, both, MAP_SHARED, o.queues, -EACCES);

@@ -27,19 +27,22 @@ union argument {
 	struct dibber_region_add add;
 	struct dibber_region_remove remove;
 	struct dibber_eventfd eventfd;
+	struct dibber_window_map map;
+	struct dibber_window_unmap unmap;
 	uint8_t bytes[256];
 };
 
 static const unsigned long calls[] = {
-	DIBBER_IOC_INFO,       DIBBER_IOC_REGISTER,	  DIBBER_IOC_ENDPOINT_OPEN,
-	DIBBER_IOC_REGION_ADD, DIBBER_IOC_REGION_ADD,	  DIBBER_IOC_REGION_REMOVE,
-	DIBBER_IOC_EVENTFD,    DIBBER_IOC_ENDPOINT_CLOSE,
+	DIBBER_IOC_INFO,	 DIBBER_IOC_REGISTER,	    DIBBER_IOC_ENDPOINT_OPEN,
+	DIBBER_IOC_REGION_ADD,	 DIBBER_IOC_REGION_ADD,	    DIBBER_IOC_REGION_REMOVE,
+	DIBBER_IOC_EVENTFD,	 DIBBER_IOC_ENDPOINT_CLOSE, DIBBER_IOC_WINDOW_MAP,
+	DIBBER_IOC_WINDOW_UNMAP,
 };
 #define CALL_COUNT (sizeof(calls) / sizeof(calls[0]))
 
 /* What may come; never ESHUTDOWN, ENODEV, ETIMEDOUT, EPROTO or EIO, for the card works. */
 static const int allowed[] = { EINVAL, EFAULT, EACCES, EPERM,  EBUSY,  ENOTCONN, EISCONN,
-			       ENOSPC, EDQUOT, ENOMEM, ENOENT, ENOTTY, EBADF };
+			       ENOSPC, EDQUOT, ENOMEM, ENOENT, ENOTTY, EBADF,	 EOPNOTSUPP };
 
 static const char *card;
 static uint8_t *memory;
@@ -49,6 +52,7 @@ static unsigned long tally[2]; /* of calls that failed, that succeeded */
 static struct file {
 	int fd;
 	uint32_t keys[4];
+	uint64_t place, first; /* of a window */
 	struct dibber_endpoint_open open;
 } files[FILES];
 
@@ -123,6 +127,15 @@ static void fill(unsigned long number, const struct file *f, union argument *a)
 	case DIBBER_IOC_EVENTFD:
 		a->eventfd.fd = (int)(random() % 8) - 1;
 		break;
+	case DIBBER_IOC_WINDOW_MAP:
+		a->map.length = (uint64_t)random() % (4 * DIBBER_APERTURE_PAGE) + 1;
+		a->map.key = (uint32_t)random();
+		a->map.node = (uint16_t)(random() % 2);
+		a->map.access = (uint32_t)random() % 7 + 1;
+		break;
+	case DIBBER_IOC_WINDOW_UNMAP:
+		a->unmap.first = (uint32_t)f->first;
+		break;
 	}
 	/* Some are nearly right: one word of anything. */
 	if (random() % 4 == 0) {
@@ -162,6 +175,10 @@ static void fuzz_ioctl(struct file *f)
 		f->open = a.open;
 	if (number == DIBBER_IOC_REGION_ADD)
 		f->keys[random() % 4] = a.add.key;
+	if (number == DIBBER_IOC_WINDOW_MAP) {
+		f->place = a.map.place;
+		f->first = a.map.first;
+	}
 }
 
 static void fuzz_mmap(const struct file *f)
@@ -177,6 +194,8 @@ static void fuzz_mmap(const struct file *f)
 		mappings[place].address = NULL;
 		return;
 	}
+	if (f->place && random() % 4 == 0)
+		offset = f->place + (f->first << 16);
 	if (random() % 4 == 0)
 		offset = any() & ~(uint64_t)(PAGE - 1);
 	if (random() % 8 == 0)
@@ -193,7 +212,9 @@ static void fuzz_mmap(const struct file *f)
 	mappings[place].address = address;
 	mappings[place].length = length;
 	if (protection & PROT_READ) {
-		for (size_t at = 0; at < length; at += PAGE)
+		/* A load of a page of the remote window may take 10 ms of the card. */
+		for (size_t at = 0; at < length && (offset != f->place + (f->first << 16) || !at);
+		     at += PAGE)
 			*(volatile uint32_t *)((uint8_t *)address + at);
 	}
 }

@@ -10,6 +10,8 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[2]
 EXAMPLES = ROOT / "software/lib/examples"
 
+# For cards with the remote window.
+WINDOW = ("remote_window", "window")
 # In this order; behind the last one the driver has one card less.
 TESTS = {
     "calls": HERE / "driver_calls.c",
@@ -20,23 +22,46 @@ TESTS = {
     "messages": EXAMPLES / "messages.c",
     "mailbox": EXAMPLES / "mailbox.c",
     "net": HERE / "driver_net.c",
+    "crowd": HERE / "driver_crowd.c",
+    "tools": HERE / "driver_tools.c",
     "net_wrong": HERE / "driver_net_wrong.c",
+    "remote_window": EXAMPLES / "remote_window.c",
+    "window": HERE / "driver_window.c",
     "ends": HERE / "driver_ends.c",
     "pairs": HERE / "driver_pairs.c",
 }
 
 
-def boot(directory, seed, tests=tuple(TESTS), counts=None, iommu=False, timeout=1800):
+def tools():
+    """{name in the guest: file, or None for a folder} of the programs that fetch.py brought."""
+    root = machine.QEMU / "tools"
+    paths = {path.relative_to(root): path for path in sorted(root.rglob("*"))}
+    files = {str(name): None if path.is_dir() else path for name, path in paths.items()}
+    return {"tmp": None, **files}
+
+
+def boot(
+    directory,
+    seed,
+    tests=tuple(name for name in TESTS if name not in WINDOW),
+    counts=None,
+    iommu=False,
+    timeout=1800,
+    program=None,
+):
     """What a guest wrote that has run `tests`, names of TESTS, one behind the other.
 
     directory : pathlib.Path of an empty folder for the guest's files
     counts    : {name: how often}, of the tests that take a seed and a count
     timeout   : seconds of the wall clock
+    program   : the simulator, if it is not the usual one
     """
     names = {name: f"{n}_{name}" for n, name in enumerate(tests)}
-    files = {}
+    files = tools() if "tools" in tests else {}
     for name, count in (counts or {}).items():
         files[f"arguments/{names[name]}"] = directory / f"{name}.arguments"
         files[f"arguments/{names[name]}"].write_text(f"{seed} {count}\n", encoding="utf-8")
     programs = {names[name]: [TESTS[name]] for name in tests}
-    return machine.boot_with_driver(directory, seed, programs, files, iommu, timeout)
+    return machine.boot_with_driver(
+        directory, seed, programs, files, iommu, timeout, program=program
+    )

@@ -12,7 +12,7 @@
 
 #include "driver_net.h"
 
-#define CONTROL	   7
+#define CONTROL	   6
 #define MAGIC	   0x4e424944u
 #define RING	   (512u << 10)
 #define MAX_RECORD 65600u

@@ -11,8 +11,9 @@ mirror of the system's sources.
 Leaves `root/` (the unpacked packages), `vmlinux` (the kernel of the system's own suite,
 decompressed, since a guest under TCG spends 10 s in the decompressor otherwise), `modules/`
 (those of its modules that VFIO takes, numbered in the order in which they load), `driver-modules/`
-(the same, of what tests of the driver take) and `headers/` (what a module of ours is built against;
-`headers/kernel` is the folder for `make -C`). No network is used when all five are there.
+(the same, of what tests of the driver take), `headers/` (what a module of ours is built against;
+`headers/kernel` is the folder for `make -C`) and `tools/` (programs for guests, with the libraries
+that they need, in the folders where a guest has them). No network is used when all six are there.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -31,6 +32,10 @@ QEMU_OLDEST = (10, 1)
 
 MODULES = ("vfio_iommu_type1", "vfio_pci")
 DRIVER_MODULES = ("aer_inject",)
+
+# {package: its program in guests}
+TOOLS = {"iperf3": "iperf3", "nuttcp": "nuttcp", "iputils-ping": "ping"}
+LOADER = "lib64/ld-linux-x86-64.so.2"
 
 LZ4_LEGACY_MAGIC = 0x184C2102
 ZSTANDARD_MAGIC = 0xFD2FB528
@@ -136,6 +141,27 @@ def fetch_qemu(work, mirror, root):
         shutil.rmtree(root / part, ignore_errors=True)
 
 
+def fetch_tools(work, mirror, suite, tools):
+    """Put the programs of TOOLS, their libraries and the loader below `tools`."""
+    apt, root = Apt(work, mirror, (suite,)), work / "unpacked"
+    apt.get("install", "--download-only", "--no-install-recommends", "-y", "-q", *TOOLS)
+    apt.unpack(root)
+    # On Debian 13 the loader lies below usr/, and a link of another package leads there.
+    loader = next(root / path for path in (LOADER, f"usr/{LOADER}") if (root / path).exists())
+    folders = [root / part / "x86_64-linux-gnu" for part in ("usr/lib", "lib")]
+    path = ":".join(map(str, folders))
+    for folder in ("bin", "lib64", "lib/x86_64-linux-gnu"):
+        (tools / folder).mkdir(parents=True)
+    shutil.copy(loader, tools / LOADER)
+    for program in TOOLS.values():
+        found = next(p for p in (root / "usr/bin" / program, root / "bin" / program) if p.exists())
+        shutil.copy(found, tools / "bin" / program)
+        for library in re.findall(
+            r"=> (\S+) ", run([loader, "--inhibit-cache", "--library-path", path, "--list", found])
+        ):
+            shutil.copy(library, tools / "lib/x86_64-linux-gnu")
+
+
 def depends(apt, package, pattern):
     """Names of the packages that one depends on, of those that match."""
     line = re.search(r"^Depends: (.*)", apt.show(package), re.M).group(1)
@@ -239,10 +265,10 @@ def decompress(image):
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    names = ("root", "vmlinux", "modules", "driver-modules", "headers", "work")
-    root, vmlinux, modules, driver_modules, headers, work = (out / name for name in names)
+    names = ("root", "vmlinux", "modules", "driver-modules", "headers", "tools", "work")
+    root, vmlinux, modules, driver_modules, headers, tools, work = (out / name for name in names)
     kernel = (vmlinux, modules, driver_modules, headers)
-    if root.exists() and all(part.exists() for part in kernel):
+    if root.exists() and tools.exists() and all(part.exists() for part in kernel):
         return
     try:
         mirror, suite = system_suite()
@@ -261,6 +287,11 @@ def main():
             fetch_kernel(work / "kernel", mirror, suite, *partial)
             for old, new in zip(partial, kernel, strict=True):
                 old.rename(new)
+        if not tools.exists():
+            partial = out / "tools.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            fetch_tools(work / "tools", mirror, suite, partial)
+            partial.rename(tools)
         shutil.rmtree(work)
     except (FetchError, OSError) as error:
         sys.exit(f"fetch.py: {error}")

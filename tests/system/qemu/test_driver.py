@@ -43,6 +43,7 @@ NETWORK = (
     "updown",
     "halt",
 )
+TOOLS = ("ping", "iperf3", "nuttcp")
 ENDS = ("reset", "suspend", "errors", "remove")
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
@@ -118,7 +119,7 @@ def test_the_librarys_programs_run_on_it_as_they_stand(console):
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_library_between_two_cards(console, name):
     assert f"pairs {name} right" in console, console
-    assert machine.said(console)["10_pairs"] == 0, console
+    assert machine.said(console)["12_pairs"] == 0, console
 
 
 @pytest.mark.parametrize("name", NETWORK)
@@ -127,16 +128,29 @@ def test_the_network_device_carries_what_it_was_given(console, name):
     assert machine.said(console)["7_net"] == 0, console
 
 
+def test_eight_processes_and_the_network_device_share_a_card(console):
+    for number in range(8):
+        assert f"crowd process_{number} right" in console, console
+    assert "crowd all right" in console, console
+    assert machine.said(console)["8_crowd"] == 0, console
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_debians_programs_run_on_the_network_device(console, name):
+    assert f"tools {name} right" in console, console
+    assert machine.said(console)["9_tools"] == 0, console
+
+
 @pytest.mark.parametrize("name", WRONG_PEER)
 def test_a_wrong_peer_is_let_go_and_harms_nothing(console, name):
     assert f"net_wrong {name} right" in console, console
-    assert machine.said(console)["8_net_wrong"] == 0, console
+    assert machine.said(console)["10_net_wrong"] == 0, console
 
 
 @pytest.mark.parametrize("name", ENDS)
 def test_users_hear_of_a_cards_end_and_begin_anew(console, name):
     assert f"ends {name} right" in console, console
-    assert machine.said(console)["9_ends"] == 0, console
+    assert machine.said(console)["11_ends"] == 0, console
 
 
 def test_no_page_stays_pinned(console):

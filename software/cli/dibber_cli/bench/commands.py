@@ -210,7 +210,7 @@ def _run(name, arguments, chosen, points, series="", cards=None):
 
 def run(arguments):
     """`dibber bench TEST`."""
-    from dibber_cli.bench import report
+    from dibber_cli.bench import mpi_paper, report
 
     hosts.check(arguments)
     hosts.check_timeline(arguments, results.module(arguments.test))
@@ -222,10 +222,14 @@ def run(arguments):
         test, result, files = _run(
             arguments.test, arguments, chosen, wanted, arguments.series, cards
         )
+    paper = getattr(arguments, "paper", False)
     if arguments.json:
-        print(json.dumps(result, indent=2))
+        more = {"paper": mpi_paper.as_json(result)} if paper else {}
+        print(json.dumps({**result, **more}, indent=2))
     else:
         report.show(result, test.tables(result))
+        if paper:
+            mpi_paper.show(result)
         print("written: " + ", ".join(str(f) for f in files))
     if result["bytes_wrong"]:
         raise CommandError(f"{result['bytes_wrong']} bytes are wrong")
@@ -395,6 +399,10 @@ def add_to(sub, group, command, add_profile):
         _add_out(p)
         if name in GUEST_TESTS:
             p.add_argument("--full", action="store_true", help="measure all points, for hours")
+        if name == "mpi":
+            p.add_argument(
+                "--paper", action="store_true", help="print what papers measured, beside it"
+            )
         if name in OWN_CARDS:
             p.set_defaults(**hosts.NONE)
         else:

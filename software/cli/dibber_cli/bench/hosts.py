@@ -8,10 +8,11 @@ import secrets
 import socket
 from typing import Any
 
+import libdibber
 from dibber.interface.description import C
 from libdibber.exchange import Exchange, ExchangeError
 
-from dibber_cli import numbers, paths
+from dibber_cli import errors, numbers, paths
 from dibber_cli.bench import program, remote
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, UsageError
@@ -154,6 +155,11 @@ def add_to(p):
     )
 
 
+def _look(uri):
+    """Raise DibberError if there is no such card: sooner than a wait for the other host ends."""
+    libdibber.Card(uri, observe=True).close()
+
+
 # Server -------------------------------------------------------------------------------------------
 
 
@@ -192,13 +198,14 @@ def serve(arguments, test, points_of):
     """
     where, token = arguments.port or PORT, arguments.token or secrets.token_hex(TOKEN_BYTES)
     port = where.rpartition(":")[2]
+    uri = arguments.uris[0]
+    _look(uri)
     print(
         f"on the other host: dibber bench {test.NAME} --client {socket.gethostname()}"
         + (f" --port {port}" if port != PORT else "")
         + f" --token {token} URI",
         flush=True,
     )
-    uri = arguments.uris[0]
     try:
         with Exchange.listen(where, token=token, timeout=WAIT_SECONDS) as exchange:
             seed, points = _agree(exchange, test, points_of)
@@ -231,10 +238,11 @@ def cards(arguments, test, points):
         yield Cards(list(arguments.uris))
         return
     host = f"[{arguments.client}]" if ":" in arguments.client else arguments.client
+    where = f"{host}:{arguments.port or PORT}"
+    _look(arguments.uris[0])
+    errors.warn(f"connecting to {where}; a server may come within {WAIT_SECONDS} s", arguments.json)
     try:
-        with Exchange.connect(
-            f"{host}:{arguments.port or PORT}", token=arguments.token or "", timeout=WAIT_SECONDS
-        ) as exchange:
+        with Exchange.connect(where, token=arguments.token or "", timeout=WAIT_SECONDS) as exchange:
             run = {
                 "test": test.NAME,
                 "series": arguments.series,

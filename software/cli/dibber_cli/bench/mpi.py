@@ -251,7 +251,7 @@ def limit(profile, series, x, ranks):
     if series.startswith("alltoall-"):
         return _alltoall(profile, length, ranks)
     if series.startswith("b_eff"):
-        if series == "b_eff-longest":
+        if series.endswith("-longest"):
             rate, name = _rate(profile, LONGEST, True)
             return ranks * rate / 1e6, name
         return _effective(profile, ranks)
@@ -264,7 +264,7 @@ def limit(profile, series, x, ranks):
 MESSAGES = ("restricted", "postal")
 DENSES = ("aapc", "simple", "cumulative", "random")
 TIMES = ("half-round-trip", "distance", "barrier", "reduce", "alltoall")
-EFFECTIVE = ("b_eff", "b_eff-longest", "b_eff-rings")
+EFFECTIVE = ("b_eff", "b_eff-longest", "b_eff-rings", "b_eff-rings-longest")
 X_UNITS = {
     "barrier": "ranks",
     "distance": "switches",

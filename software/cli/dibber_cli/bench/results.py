@@ -7,6 +7,7 @@ import json
 import pathlib
 import types
 
+from dibber_cli import files
 from dibber_cli.bench import LEFT_OUT, MODULES, TESTS
 from dibber_cli.errors import CommandError
 
@@ -22,8 +23,8 @@ def module(test: str) -> types.ModuleType:
 def _read(path: pathlib.Path) -> dict | None:
     """The result in a file; None if it is other JSON."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        value = json.loads(files.read(path))
+    except (CommandError, ValueError, RecursionError) as error:
         raise CommandError(
             f"{path}: {error}",
             "it is not what 'dibber bench' writes: measure again, or take it away",

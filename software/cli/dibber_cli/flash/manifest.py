@@ -7,6 +7,7 @@ import json
 import pathlib
 from typing import Any
 
+from dibber_cli import files
 from dibber_cli.errors import CommandError
 from dibber_cli.flash.board import Board
 
@@ -38,17 +39,19 @@ def check(file: pathlib.Path, board: Board | None) -> dict[str, Any]:
             "a bitstream of 'make bitstream' has one; what has none is not flashed",
         )
     try:
-        manifest = json.loads(beside.read_text(encoding="utf-8"))
-        part, files, clocks = manifest["part"], manifest["files"], manifest["clocks"]
-    except (ValueError, KeyError, TypeError) as error:
+        manifest = json.loads(files.read(beside))
+        part, hashes, clocks = manifest["part"], manifest["files"], manifest["clocks"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(f"{beside} is no manifest: {error!r}") from error
     if not file.exists():
-        raise CommandError(f"{file} is not there", f"the manifest knows {', '.join(sorted(files))}")
-    if file.name not in files:
         raise CommandError(
-            f"{file.name} is not in {beside}", f"it knows {', '.join(sorted(files))}"
+            f"{file} is not there", f"the manifest knows {', '.join(sorted(hashes))}"
         )
-    if hashlib.sha256(file.read_bytes()).hexdigest() != files[file.name]:
+    if file.name not in hashes:
+        raise CommandError(
+            f"{file.name} is not in {beside}", f"it knows {', '.join(sorted(hashes))}"
+        )
+    if hashlib.sha256(files.read(file)).hexdigest() != hashes[file.name]:
         raise CommandError(
             f"{file} is not the one that its manifest was made for: the hash differs",
             "make it again, or copy both",

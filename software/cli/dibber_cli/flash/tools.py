@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from dibber_cli import files
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 from dibber_cli.flash.board import Board
@@ -72,7 +73,7 @@ def flash(board: Board, file: Path, golden: bool = False, show: bool = False) ->
     """Write a .bit file to the board's flash, and for a golden image the jump to it."""
     if board.loader is None:
         raise CommandError(f"{board.name}: openFPGALoader does not write this board's flash")
-    parts = images.plan(board, file.read_bytes(), golden)
+    parts = images.plan(board, files.read(file), golden)
     run(openocd(board, ""), show)
     name, environment = loader()
     writer = [name, *board.loader, "--write-flash", "--verify"]

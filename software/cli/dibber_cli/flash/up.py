@@ -8,7 +8,7 @@ import time
 import libdibber
 from dibber.interface.description import HOST
 
-from dibber_cli import errors, output
+from dibber_cli import errors, files, output
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
 from dibber_cli.flash.board import PAGE
@@ -103,7 +103,7 @@ def steps(parts):
 def flash(arguments, board, file):
     if arguments.load:
         raise CommandError("a card that is up cannot load itself", "without a URI: over JTAG")
-    content = file.read_bytes()
+    content = files.read(file)
     plan = images.plan(board, content, arguments.golden)
     content = images.bits(content)
     parts = [(address, content if part is None else part) for address, part in plan]

@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from dibber_cli import paths
+from dibber_cli import files, paths
 from dibber_cli.errors import CommandError
 
 ELF = b"\x7fELF"
@@ -22,7 +22,7 @@ def _name(uri):
 def remember(uri, file):
     """Remember that `file` runs on the card now."""
     with paths.RunFolder(create=True) as folder:
-        folder.write(_name(uri), Path(file).read_bytes())
+        folder.write(_name(uri), files.read(file))
 
 
 def check(file):
@@ -34,7 +34,7 @@ def check(file):
         raise CommandError(f"there is no file {file}", f"'make firmware' makes {SHOWN}")
     if path.is_dir():
         raise CommandError(f"{file} is a folder", f"name the image in it: {SHOWN}, say")
-    with open(path, "rb") as content:
+    with files.opened(file) as content:
         is_elf = content.read(len(ELF)) == ELF
     if is_elf:
         found = next(

@@ -8,10 +8,10 @@ docs/ring-model.md explains each key. A file is TOML; all keys are checked befor
 import copy
 import dataclasses
 import os
-import stat
 import tomllib
 from typing import Any
 
+from dibber_cli import files
 from dibber_cli.errors import CommandError
 from dibber_cli.ring.keys import Choice, Flag, Key, Lengths, Nodes, Number, Whole, table
 
@@ -271,16 +271,7 @@ def targets_of(workload: dict[str, Any], source: int, nodes: int) -> list[int]:
 
 def load(path: str | os.PathLike[str]) -> Parameters:
     """The Parameters of a file. Raises CommandError: it cannot be read, or a key is wrong."""
-    try:
-        # A pipe without a writer would hold an open that blocks.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise CommandError(f"{path}: it is not a file")
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
-    if len(data) > MOST_BYTES:
-        raise CommandError(f"{path}: more than {MOST_BYTES >> 20} MiB")
+    data = files.read(path, most=MOST_BYTES)
     try:
         return checked(tomllib.loads(data.decode()))
     except (ValueError, RecursionError) as error:

@@ -7,10 +7,12 @@ kept. The file of a simulator that was killed has no end, and perhaps half a lin
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+import io
 import json
 from collections.abc import Iterator
 from typing import Any
 
+from dibber_cli import files
 from dibber_cli.errors import CommandError
 
 PICOSECONDS = 1_000_000  # of a microsecond, the unit of the file
@@ -39,7 +41,7 @@ def read(path: str) -> Iterator[Event]:
     """The events of a file, in its order. Raises CommandError for a file of another kind."""
     rows: dict[tuple[int, int], str] = {}
     try:
-        with open(path, encoding="ascii") as file:
+        with files.opened(path) as binary, io.TextIOWrapper(binary, encoding="ascii") as file:
             if file.readline() != "[\n":
                 raise CommandError(f"{path} is no timeline of dibber-sim")
             for number, line in enumerate(file, 2):
@@ -50,16 +52,14 @@ def read(path: str) -> Iterator[Event]:
                     yield _event(raw, rows)
                 elif raw["name"] == "thread_name":
                     rows[raw["pid"], raw["tid"]] = raw["args"]["name"]
-    except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}") from None
-    except (KeyError, TypeError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CommandError(f"{path} is no timeline of dibber-sim: {error!r}") from None
 
 
 def _decoded(line, path, number):
     try:
         return json.loads(line.rstrip().removesuffix(","))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"{path}, line {number}: {error}") from None
 
 

@@ -6,8 +6,8 @@
  * part of a region of another node into the window. docs/design/window.md describes the card's
  * part.
  *
- * Where the processor reaches the card by itself (a "vfio:" URI), dib_window_pointer() is the
- * window's memory, and plain assignments work. On a simulated card the same is done by
+ * Where the processor reaches the card by itself ("vfio:" and "/dev/dibberN"), dib_window_pointer()
+ * is the window's memory, and plain assignments work. On a simulated card the same is done by
  * dib_window_store() and dib_window_load().
  *
  * Owners
@@ -40,6 +40,11 @@
  *
  *	Faults that have no owner, UNMAPPED, MISSHAPED, OVERFLOWS and LATE, count for every
  *	endpoint. So another endpoint's mistake can be told too, but no fault is ever hidden.
+ *
+ * Processes
+ *	Through "/dev/dibberN" several processes have windows of one card, four at most. There the
+ *	driver writes the table and has the card's last endpoint. Each process reaches its own pages
+ *	only. What is said above of the library holds for the driver.
  *
  * Stores of different widths in one line, in any order, are no fault.
  *
@@ -116,8 +121,10 @@ int dib_window_unmap(struct dib_window *window);
  *
  * Returns NULL where the processor does not reach the card by itself, on a simulated card for
  * example, and for a handle that is not open. vfio-pci maps the memory uncached: each assignment is
- * one TLP, in the program's order. A program that assigns itself calls dib_window_barrier() after
- * 512 assignments at most. More may be lost, which is an OVERFLOW. Any thread.
+ * one TLP, in the program's order. dibber.ko maps it write-combined, or uncached with
+ * DIB_WINDOW_ADD: assignments leave in any order, by whole lines where they are whole. A program
+ * that assigns itself calls dib_window_barrier() after 512 assignments at most, through
+ * "/dev/dibberN" after 128. More may be lost, which is an OVERFLOW. Any thread.
  *
  * Errors: none.
  */

@@ -1,0 +1,27 @@
+"""All cases of tests/system/mpi_faults.py."""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system"))
+
+import mpi_faults  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return mpi_faults.build(tmp_path_factory.mktemp("faults"))
+
+
+@pytest.mark.parametrize("case", mpi_faults.KILLED)
+def test_calls_with_a_rank_that_is_killed_fail_and_the_others_go_on(program, case):
+    mpi_faults.a_rank_dies(program, case)
+
+
+@pytest.mark.parametrize("way", mpi_faults.LATE)
+def test_a_send_that_has_failed_gives_no_later_receive_other_bytes(program, way, tmp_path):
+    mpi_faults.a_receive_comes_too_late(program, way, tmp_path)

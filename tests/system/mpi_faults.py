@@ -1,0 +1,55 @@
+"""Typed messages and alltoalls of MPI while a rank dies, a cable is away, or a card is reset.
+
+The programs are provider/typed_faults.c. A rank that dies does so 3 ms after the start.
+"""
+
+# SPDX-License-Identifier: BSD-2-Clause
+
+import os
+import pathlib
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).parent / "provider" / "typed_faults.c"
+SECONDS = 600  # until a program that hangs is ended
+# Ranks of each way to die.
+KILLED = {"receiver": 2, "sender": 2, "absent": 2, "alltoall": 3}
+LATE = {"by the card": ["--strided"], "by the engine": []}
+# A lost peer is noticed after 40 ms; until then a rank may have asked for some milliseconds.
+NOTICED_US = (39_000, 60_000)
+
+
+def build(folder):
+    program = folder / "typed_faults"
+    command = ["mpicc", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", program, SOURCE]
+    subprocess.run(command, check=True)
+    return program
+
+
+def run(program, ranks, options, *words):
+    """What the program prints: its lines on standard output, and all of standard error. Open MPI's
+    launcher ends all ranks when one dies, unless it is told to recover.
+    """
+    command = [sys.executable, "-P", "-m", "dibber_cli", "mpirun", "-n", str(ranks), *options]
+    done = subprocess.run(
+        [*command, program, *map(str, words)],
+        env={**os.environ, "OMPI_MCA_orte_enable_recovery": "1"},
+        timeout=SECONDS,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.splitlines(), done.stderr
+
+
+def a_rank_dies(program, case):
+    said, errors = run(program, KILLED[case], ["--strided"], case, 3000)
+    assert said and said[0].startswith("error "), errors
+    assert NOTICED_US[0] < int(said[0].split()[1]) < NOTICED_US[1]
+
+
+def a_receive_comes_too_late(program, way, folder):
+    """The cable is back, and the sender has written other bytes into its buffer."""
+    events = ["--at", "3000 pull cable0", "--at", "60000 plug cable0"]
+    file = folder / "changed"
+    said, errors = run(program, 2, [*LATE[way], *events], "late", 61_000, file)
+    assert "failed" in said and "whole" not in said, errors
