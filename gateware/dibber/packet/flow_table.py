@@ -16,6 +16,9 @@ from dibber.packet.header import flag
 # older incarnations modulo 256.
 DOUBTS   = 64
 PATIENCE = 4096  # cycles that a packet waits for the answer to a question
+# The same from when the question has left a port that keeps whole packets. At its target, it waits
+# behind packets of other sources, and the answer waits for its place on the wire.
+KEPT_PATIENCE = 16384
 LOOKUPS  = 2     # ports for the last acknowledged PSN: control program and fast path
 
 # Layouts ------------------------------------------------------------------------------------------
@@ -68,8 +71,13 @@ class FlowGate(LiteXModule):
     a multiple of DOUBTS, and when the target did not hold the flow before. Then the target is asked
     (a question), and the packet waits for the answer.
 
+    Parameters
+    ----------
+    keeps : the port keeps whole packets, as in Departed
+
     Attributes
     ----------
+    kept    : Signal(), in    the port keeps a packet of the lane. Only with `keeps`
     reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are used
     rewind  : Record(flow_rewind_layout), in   as `reset`
     sink    : Endpoint(flow_layout), in        the packet that wants to leave
@@ -96,8 +104,10 @@ class FlowGate(LiteXModule):
     packet passes in the cycle of a reset or rewind; the packets that these make stale are stale
     from then on.
     """
-    def __init__(self):
+    def __init__(self, keeps=False):
         bits = log2_int(C.NODES)
+        patience         = KEPT_PATIENCE if keeps else PATIENCE
+        self.kept        = Signal()
         self.reset       = reset  = Record(flow_reset_layout())
         self.rewind      = rewind = Record(flow_rewind_layout())
         self.sink        = sink   = stream.Endpoint(flow_layout())
@@ -186,12 +196,12 @@ class FlowGate(LiteXModule):
         # Whether a question stayed without answer. No reset clears this memory. It is only read for
         # flows that were started.
         waiting_answer = Signal()
-        wait_cycles    = Signal(max=PATIENCE)
+        wait_cycles    = Signal(max=patience)
         no_answer, _, self.vains = table("vains", 1, [
             (rewind.strobe, rewind.flow[:bits], 0),
             fresh(0),
             (leap.strobe, leap.node, 0),
-            (waiting_answer & (wait_cycles == PATIENCE - 1), sink.node[:bits], 1),
+            (waiting_answer & (wait_cycles == patience - 1), sink.node[:bits], 1),
         ], self.vain, leap.node)
         is_started  = Signal()  # the packet's flow was started and is not lost
         self.comb += [
@@ -251,6 +261,9 @@ class FlowGate(LiteXModule):
             If(lose.strobe, lookup_done.eq(0)),
             If(~sink.valid | sink.ready | state_changes, lookup_done.eq(0), waiting_answer.eq(0)),
         ]
+        # The question is the last packet of the lane in the port, because the lane waits for it.
+        if keeps:
+            self.sync += If(self.kept, wait_cycles.eq(0))
 
 # Flow Table ---------------------------------------------------------------------------------------
 
@@ -276,8 +289,13 @@ class FlowTable(LiteXModule):
     From then on the flow sends and accepts nothing until its reset. If its FIFO is full it does not
     count, and the next packet causes another one.
 
+    Parameters
+    ----------
+    keeps : as in FlowGate
+
     Attributes
     ----------
+    kept     : list of Signal(), in            by enum lane, as in FlowGate
     reset    : Record(flow_reset_layout), in    sets the flow's last acknowledged PSN to 0xffff
     rewind   : Record(flow_rewind_layout), in
     begins   : Record(flow_reset_layout), out   the reset, in the cycle in which it takes effect
@@ -300,7 +318,7 @@ class FlowTable(LiteXModule):
     Cycles: those of FlowGate; 1 from `reset` and `rewind` to their effect; 3 from `acks` to
     `acked`, `changed` and `naked`.
     """
-    def __init__(self):
+    def __init__(self, keeps=False):
         flows = C.LANES*C.NODES
         bits  = log2_int(C.NODES)
         self.reset    = Record(flow_reset_layout())
@@ -317,7 +335,8 @@ class FlowTable(LiteXModule):
 
         # # #
 
-        gates = [FlowGate() for _ in range(C.LANES)]
+        gates = [FlowGate(keeps) for _ in range(C.LANES)]
+        self.kept = [gate.kept for gate in gates]
         for lane, gate in enumerate(gates):
             self.add_module(f"gate{lane}", gate)
             # Registered by lane, because a waiting packet's `valid` depends on them.

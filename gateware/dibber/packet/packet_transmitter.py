@@ -56,7 +56,7 @@ class PacketTransmitter(LiteXModule):
 
         # # #
 
-        self.flows   = flows   = FlowTable()
+        self.flows   = flows   = FlowTable(keeps=places > 0)
         self.express = express = ExpressTransmitter(data_width)
         self.bulk    = bulk    = BulkTransmitter(data_width)
         self.control = control = ControlTransmitter()
@@ -72,6 +72,9 @@ class PacketTransmitter(LiteXModule):
         self.submodules += gates.values()
         self.departed = departed = [Departed(places) for _ in range(C.LANES)]
         self.submodules += departed
+        if places:
+            self.comb += [
+                kept.eq(lane.kept_any) for kept, lane in zip(flows.kept, departed)]
         self.sending = [
             flows, express, bulk, *departed, gates[express], gates[bulk], routers[CHANNEL.EXPRESS],
             routers[CHANNEL.BULK]]

@@ -12,7 +12,7 @@ import pytest
 from migen import *
 
 from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
-from dibber.packet.flow_table import DOUBTS, PATIENCE, FlowTable
+from dibber.packet.flow_table import DOUBTS, KEPT_PATIENCE, PATIENCE, FlowTable
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import drive
@@ -669,6 +669,23 @@ def test_a_target_that_does_not_answer_holds_the_lane_for_a_while_only():
         yield from withdraw(dut, flow)
         assert (yield from answer(dut, flow, second, 8)) == (0, 1 << flow)
         assert (yield from passed(dut, flow, 0, 0)) == 9
+
+    run_simulation(dut, process())
+
+
+def test_the_time_of_an_answer_begins_when_the_question_has_left_the_port():
+    """A ring's port keeps it behind packets of the lane."""
+    dut, flow = FlowTable(keeps=True), number(LANE.BULK, 3)
+
+    def process():
+        yield dut.kept[LANE.BULK].eq(1)
+        yield from start(dut, flow)
+        yield from question(dut, flow)
+        yield
+        assert (yield from outcome(dut, flow, KEPT_PATIENCE + 100)) is None
+        yield dut.kept[LANE.BULK].eq(0)
+        assert (yield from outcome(dut, flow, KEPT_PATIENCE - 10)) is None
+        assert (yield from outcome(dut, flow, 20)) == (1, 0, 1)
 
     run_simulation(dut, process())
 

@@ -119,9 +119,10 @@ def test_a_packet_that_the_port_keeps_has_left_when_its_place_is_free_again(plac
             seen["older"] += 1
         left[node] = max(psn, left.get(node, psn))
 
-    def settle():
+    def settle(kept):
         for _ in range(6 + places):
             yield
+        assert (yield dut.kept_any) == bool(kept)
         for node in range(NODES):
             yield dut.node.eq(node)
             yield
@@ -197,7 +198,7 @@ def test_a_packet_that_the_port_keeps_has_left_when_its_place_is_free_again(plac
             if random.random() < 0.05:
                 for packet in way:
                     packet[0] += 10
-                yield from settle()
+                yield from settle(kept)
                 changed = 10
                 for place in free:
                     free[place] = 0
