@@ -49,7 +49,7 @@ LONGER = {
     "tests/gateware/fastpath/contexts_world.py": 640,
     "tests/gateware/fastpath/test_fast_commands.py": 650,
     "tests/gateware/mcp/test_control_registers.py": 750,
-    "tests/gateware/packet/test_flow_table.py": 860,
+    "tests/gateware/packet/test_flow_table.py": 870,
     "tests/gateware/packet/test_packet_receiver.py": 940,
     "tests/gateware/packet/test_packet_transmitter.py": 660,
     "tests/software/test_binding_arguments.py": 690,
