@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dibber_interface.h"
@@ -55,6 +56,35 @@ static inline void expect(const char *what, long result, long wanted)
 	       wanted);
 	wrong = 1;
 }
+
+/* Seconds of the wall clock. */
+static inline double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double test_begin;
+
+static inline void begin_test(void)
+{
+	wrong = 0;
+	test_begin = now();
+}
+
+static inline int end_test(const char *family, const char *name)
+{
+	printf("%s %s %s\n", family, name, wrong ? "wrong" : "right");
+	printf("took %s_%s %u ms\n", family, name, (unsigned int)((now() - test_begin) * 1e3));
+	fflush(stdout);
+	return wrong;
+}
+
+/* Call test_NAME(), and say what came of it. Whether it was wrong. */
+#define RUN_TEST(family, name, ...) \
+	(begin_test(), test_##name(__VA_ARGS__), end_test(family, #name))
 
 static inline int call(int fd, unsigned long number, void *argument)
 {

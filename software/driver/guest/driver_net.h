@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "driver.h"
 
@@ -22,16 +21,8 @@
 enum { NEAR, FAR };
 static int spaces[2];
 
-/* Seconds of the wall clock; a simulated card is slow. */
+/* Seconds of now(); a simulated card is slow. */
 #define NET_PATIENCE 60.0
-
-static inline double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static inline void fatal(const char *what)
 {

@@ -232,16 +232,7 @@ int main(int argc, char **argv)
 	begin_interfaces();
 	wait_for_carrier();
 	traffic = begin_traffic();
-#define TEST(name)                                                                            \
-	do {                                                                                  \
-		double begin = now();                                                         \
-                                                                                              \
-		wrong = 0;                                                                    \
-		test_##name();                                                                \
-		printf("ends " #name " %s\n", wrong ? "wrong" : "right");                     \
-		printf("took ends_" #name " %u ms\n", (unsigned int)((now() - begin) * 1e3)); \
-		all |= wrong;                                                                 \
-	} while (0)
+#define TEST(name) all |= RUN_TEST("ends", name)
 	TEST(reset);
 	TEST(suspend);
 	TEST(errors);

@@ -571,18 +571,11 @@ int main(int argc, char **argv)
 	begin_interfaces();
 	expect("carrier", wait_running(NEAR, "dib0", 1) && wait_running(FAR, "dib1", 1), 1);
 	all = wrong;
-#define TEST(name, ...)                                                                      \
-	do {                                                                                 \
-		double begin = now();                                                        \
-                                                                                             \
-		wrong = 0;                                                                   \
-		test_##name(__VA_ARGS__);                                                    \
-		printf("net " #name " %s\n", wrong ? "wrong" : "right");                     \
-		printf("took net_" #name " %u ms\n", (unsigned int)((now() - begin) * 1e3)); \
-		show_statistics(NEAR, "dib0");                                               \
-		show_statistics(FAR, "dib1");                                                \
-		fflush(stdout);                                                              \
-		all |= wrong;                                                                \
+#define TEST(name, ...)                                    \
+	do {                                               \
+		all |= RUN_TEST("net", name, __VA_ARGS__); \
+		show_statistics(NEAR, "dib0");             \
+		show_statistics(FAR, "dib1");              \
 	} while (0)
 	TEST(ping);
 	TEST(flood);

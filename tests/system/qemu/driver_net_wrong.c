@@ -297,16 +297,7 @@ int main(int argc, char **argv)
 	succeeds("endpoint", dib_endpoint_open(card, CONTROL, NULL, &control));
 	succeeds("register", dib_register(control, memory, BYTES, ALL_RIGHTS, &region));
 	all = wrong;
-#define TEST(name, ...)                                                                  \
-	do {                                                                             \
-		double begin = now();                                                    \
-                                                                                         \
-		wrong = 0;                                                               \
-		test_##name(__VA_ARGS__);                                                \
-		printf("net_wrong " #name " %s\n", wrong ? "wrong" : "right");           \
-		printf("took " #name " %u ms\n", (unsigned int)((now() - begin) * 1e3)); \
-		all |= wrong;                                                            \
-	} while (0)
+#define TEST(name, ...) all |= RUN_TEST("net_wrong", name, __VA_ARGS__)
 	TEST(hellos);
 	TEST(notices);
 	TEST(records);

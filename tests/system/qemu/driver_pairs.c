@@ -11,49 +11,20 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <dibber/dibber.h>
-
+#include "driver_library.h"
 #include "driver_net.h"
 
 #define BYTES	 300000u
 #define PATIENCE 60000000000u /* nanoseconds */
 
-struct end {
-	struct dib_card *card;
-	struct dib_endpoint *endpoint;
-	struct dib_region *region;
-	uint8_t *memory;
-};
-
-static const char *firmware;
-
-static void succeeds(const char *what, int rc)
+/* Of the heap, so that its pages lie anywhere and nothing of it is shared. */
+static uint8_t *random_memory(void)
 {
-	if (rc >= 0)
-		return;
-	printf("%s: %s: %s\n", what, dib_strerror(rc), dib_last_reason());
-	wrong = 1;
-}
+	uint8_t *memory = malloc(BYTES);
 
-static void fails(const char *what, int rc, int error)
-{
-	if (rc == error)
-		return;
-	printf("%s: %d for %d: %s\n", what, rc, error, rc < 0 ? dib_last_reason() : "success");
-	wrong = 1;
-}
-
-static void open_end(struct end *e, const char *uri, unsigned int node, unsigned int number)
-{
-	succeeds("open", dib_open(uri, NULL, &e->card));
-	succeeds("node", dib_node_set(e->card, node));
-	succeeds("program", dib_firmware_load(e->card, firmware));
-	succeeds("endpoint", dib_endpoint_open(e->card, number, NULL, &e->endpoint));
-	/* Of the heap, so that its pages lie anywhere and nothing of it is shared. */
-	e->memory = malloc(BYTES);
 	for (uint32_t i = 0; i < BYTES; i++)
-		e->memory[i] = (uint8_t)random();
-	succeeds("region", dib_register(e->endpoint, e->memory, BYTES, ALL_RIGHTS, &e->region));
+		memory[i] = (uint8_t)random();
+	return memory;
 }
 
 static void close_end(struct end *e)
@@ -130,7 +101,7 @@ static void put_without_system_calls(const char *uri, uint32_t target)
 	struct end e = { 0 };
 	int rc = 0;
 
-	open_end(&e, uri, 0, 2);
+	open_end(&e, uri, 0, 2, random_memory(), BYTES);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 		_exit(1);
 	for (int i = 0; i < 8 && rc == 0; i++) {
@@ -163,7 +134,7 @@ static void be_another(const char *uri, int tell)
 	struct end e = { 0 };
 	uint32_t key;
 
-	open_end(&e, uri, 0, 3);
+	open_end(&e, uri, 0, 3, random_memory(), BYTES);
 	key = dib_key(e.region);
 	if (write(tell, &key, sizeof(key)) != sizeof(key))
 		_exit(1);
@@ -269,16 +240,9 @@ int main(int argc, char **argv)
 	if (argc != 4)
 		return 2;
 	firmware = argv[1];
-	open_end(&a, argv[2], 0, 1);
-	open_end(&b, argv[3], 1, 1);
-#define TEST(name, ...)                                                    \
-	do {                                                               \
-		wrong = 0;                                                 \
-		test_##name(__VA_ARGS__);                                  \
-		printf("pairs " #name " %s\n", wrong ? "wrong" : "right"); \
-		fflush(stdout);                                            \
-		all |= wrong;                                              \
-	} while (0)
+	open_end(&a, argv[2], 0, 1, random_memory(), BYTES);
+	open_end(&b, argv[3], 1, 1, random_memory(), BYTES);
+#define TEST(name, ...) all |= RUN_TEST("pairs", name, __VA_ARGS__)
 	all = wrong;
 	TEST(bytes, &a, &b);
 	TEST(no_system_calls, &a, &b, argv[2]);

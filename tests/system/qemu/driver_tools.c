@@ -230,16 +230,7 @@ int main(int argc, char **argv)
 	begin_interfaces();
 	expect("carrier", wait_running(NEAR, "dib0", 1) && wait_running(FAR, "dib1", 1), 1);
 	all = wrong;
-#define TEST(name)                                                                             \
-	do {                                                                                   \
-		double begin = now();                                                          \
-                                                                                               \
-		wrong = 0;                                                                     \
-		test_##name();                                                                 \
-		printf("tools " #name " %s\n", wrong ? "wrong" : "right");                     \
-		printf("took tools_" #name " %u ms\n", (unsigned int)((now() - begin) * 1e3)); \
-		all |= wrong;                                                                  \
-	} while (0)
+#define TEST(name) all |= RUN_TEST("tools", name)
 	TEST(ping);
 	TEST(iperf3);
 	TEST(nuttcp);

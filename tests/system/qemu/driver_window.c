@@ -8,11 +8,10 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <dibber/window.h>
 
-#include "driver.h"
+#include "driver_library.h"
 
 #define BYTES	 (4 * DIBBER_APERTURE_PAGE)
 #define CARD	 "/dev/dibber0"
@@ -24,40 +23,11 @@
 #define KILLS	 5
 #define BOTH	 (PROT_READ | PROT_WRITE)
 
-struct end {
-	struct dib_card *card;
-	struct dib_endpoint *endpoint;
-	struct dib_region *region;
-	uint8_t *memory;
-};
-
-static const char *firmware;
 static struct end near, far;
 
-static void succeeds(const char *what, int rc)
+static uint8_t *pages(void)
 {
-	if (rc >= 0)
-		return;
-	printf("%s: %s: %s\n", what, dib_strerror(rc), dib_last_reason());
-	wrong = 1;
-}
-
-static void fails(const char *what, int rc, int error)
-{
-	if (rc == error)
-		return;
-	printf("%s: %d for %d: %s\n", what, rc, error, rc < 0 ? dib_last_reason() : "success");
-	wrong = 1;
-}
-
-static void open_end(struct end *e, const char *uri, unsigned int node)
-{
-	succeeds("open", dib_open(uri, NULL, &e->card));
-	succeeds("node", dib_node_set(e->card, node));
-	succeeds("program", dib_firmware_load(e->card, firmware));
-	succeeds("endpoint", dib_endpoint_open(e->card, 1, NULL, &e->endpoint));
-	e->memory = mmap(NULL, BYTES, BOTH, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	succeeds("region", dib_register(e->endpoint, e->memory, BYTES, ALL_RIGHTS, &e->region));
+	return mmap(NULL, BYTES, BOTH, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static void close_end(struct end *e)
@@ -460,7 +430,7 @@ static void test_reset(void)
 	fails("check", dib_window_check(window), DIB_ERR_LOST);
 	dib_close(near.card);
 	munmap(near.memory, BYTES);
-	open_end(&near, CARD, 0);
+	open_end(&near, CARD, 0, 1, pages(), BYTES);
 	window = map(&options);
 	memory = dib_window_pointer(window);
 	memory[0] = 9;
@@ -477,19 +447,10 @@ int main(int argc, char **argv)
 		return 2;
 	setlinebuf(stdout);
 	firmware = argv[1];
-	open_end(&near, argv[2], 0);
-	open_end(&far, argv[3], 1);
+	open_end(&near, argv[2], 0, 1, pages(), BYTES);
+	open_end(&far, argv[3], 1, 1, pages(), BYTES);
 	all = wrong;
-#define TEST(name)                                                                   \
-	do {                                                                         \
-		time_t begin = time(NULL);                                           \
-                                                                                     \
-		wrong = 0;                                                           \
-		test_##name();                                                       \
-		printf("window " #name " %s\n", wrong ? "wrong" : "right");          \
-		printf("took window_" #name " %ld s\n", (long)(time(NULL) - begin)); \
-		all |= wrong;                                                        \
-	} while (0)
+#define TEST(name) all |= RUN_TEST("window", name)
 	TEST(assignments);
 	TEST(adds);
 	TEST(memory_types);
