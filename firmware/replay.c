@@ -116,7 +116,7 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 {
 	struct flow *flow = &flows[number];
 	bool empty = is_empty(number);
-	bool waits;
+	bool moved, waits;
 
 	flow->ticks = (flow->ticks & ~MCP_SHUT) + MCP_TICK;
 	if (number < MCP_BULK && fast_pauses(number))
@@ -128,13 +128,11 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	/* It has 16 bits, so an old value must not come round. */
 	if ((uint16_t)(flow->doubt - flow->acked) > flow->next - flow->acked)
 		flow->doubt = flow->acked;
-	if (empty || flow->seen != flow->acked)
+	moved = empty || flow->seen != flow->acked;
+	if (moved)
 		flow->replays = 0;
-	if (empty || works || flow->seen != flow->acked) {
-		flow->seen = flow->acked;
-		flow->idle = 0;
-		flow->waited = 0;
-		flow->patience = MCP_PATIENCE;
+	if (moved || works) {
+		flow_works(flow);
 		/* An inline put does not set its bit again. So an EXPRESS flow keeps it while
 		 * it is open. */
 		if (empty && number >= MCP_BULK)

@@ -146,10 +146,7 @@ RARE void fast_take(uint32_t number)
 	set_add(&flow_work, number);
 
 	flow_advance(number);
-	flow->seen = flow->acked;
-	flow->idle = 0;
-	flow->waited = 0;
-	flow->patience = MCP_PATIENCE;
+	flow_works(flow);
 	flow->replays = 0;
 }
 

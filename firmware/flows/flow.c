@@ -147,10 +147,7 @@ void flow_renumber(struct flow *flow)
 	 * late and dropped the first packets. */
 	flow->rewound = flow->start - 1;
 	flow->doubt = flow->start;
-	flow->seen = flow->start;
-	flow->idle = 0;
-	flow->waited = 0;
-	flow->patience = MCP_PATIENCE;
+	flow_works(flow);
 	flow->replays = 0;
 }
 

@@ -78,6 +78,15 @@ static inline bool psn_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
+/* A flow makes progress, or its target does: the time without progress begins anew. */
+static inline void flow_works(struct flow *flow)
+{
+	flow->seen = flow->acked;
+	flow->idle = 0;
+	flow->waited = 0;
+	flow->patience = MCP_PATIENCE;
+}
+
 void flow_boot(void);
 
 /* Begin a new incarnation: tell the engines, and drop refusals of the former one. */
