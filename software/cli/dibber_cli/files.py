@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -11,6 +12,19 @@ from typing import BinaryIO
 from dibber_cli.errors import CommandError
 
 MOST_BYTES = 64 << 20  # of a file, if the caller gives no limit of its own
+
+
+def _descriptor(path, name):
+    """A descriptor of the file `path`. Raises OSError, and CommandError for what is no file."""
+    try:
+        # The open of a pipe without a writer waits, unless O_NONBLOCK is set.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:  # a path with a character 0
+        raise OSError(errno.EINVAL, str(error)) from None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise CommandError(f"{name}: it is not a file")
 
 
 @contextlib.contextmanager
@@ -22,17 +36,10 @@ def opened(path: str | os.PathLike[str], what: str = "") -> Iterator[BinaryIO]:
     """
     name = f"{what} {path}".strip()
     try:
-        # An open of such a pipe waits, unless O_NONBLOCK is set.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(_descriptor(path, name), "rb") as file:
+            yield file
     except OSError as error:
         raise CommandError(f"{name} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # a path with a character 0
-        raise CommandError(f"{name} cannot be read: {error}") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise CommandError(f"{name}: it is not a file")
-    with os.fdopen(descriptor, "rb") as file:
-        yield file
 
 
 def read(path: str | os.PathLike[str], what: str = "", most: int = MOST_BYTES) -> bytes:
@@ -40,10 +47,7 @@ def read(path: str | os.PathLike[str], what: str = "", most: int = MOST_BYTES) -
     than `most` bytes.
     """
     with opened(path, what) as file:
-        try:
-            content = file.read(most + 1)
-        except OSError as error:
-            raise CommandError(f"{what} {path} cannot be read: {error.strerror}".strip()) from None
+        content = file.read(most + 1)
     if len(content) > most:
         raise CommandError(f"{what} {path}: more than {most >> 20} MiB".strip())
     return content

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+import os
 import re
 import tomllib
 from typing import Any
@@ -244,7 +245,7 @@ def load(name: str) -> Profile:
         if "/" not in name and not name.endswith(".toml")
         else paths.Path(name)
     )
-    if not path.exists():
+    if not os.path.exists(path):
         raise ProfileError(
             f"no profile '{name}'",
             f"there are: {', '.join(names())}; or give a file NAME.toml",
