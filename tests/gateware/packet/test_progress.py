@@ -26,6 +26,16 @@ pytestmark = pytest.mark.fault
 # What has left ------------------------------------------------------------------------------------
 
 
+def compare(dut, left):
+    """Look at all flows: `left` is {node: PSN of its last packet that left}."""
+    for node in range(NODES):
+        yield dut.node.eq(node)
+        yield
+        assert (yield dut.valid) == (node in left), node
+        if node in left:
+            assert (yield dut.psn) == left[node]
+
+
 def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(seed):
     """Two packets at most are under way. A change comes at any time; a gate lets nothing pass in
     the cycle after it.
@@ -33,14 +43,6 @@ def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(
     dut, random = Departed(), Random(seed)
     left = {}  # node -> PSN
     seen = dict.fromkeys(("left", "bad", "question", "old"), 0)
-
-    def look():
-        for node in range(NODES):
-            yield dut.node.eq(node)
-            yield
-            assert (yield dut.valid) == (node in left), node
-            if node in left:
-                assert (yield dut.psn) == left[node]
 
     def process():
         way = []  # [cycles since it began, node, psn, counts]
@@ -94,7 +96,7 @@ def test_a_packet_has_left_with_its_last_word_unless_its_flow_was_rewound_since(
                     packet[0] += 4 + NODES
                 for _ in range(4):
                     yield
-                yield from look()
+                yield from compare(dut, left)
                 changed = 10
 
     run_simulation(dut, process())
@@ -123,12 +125,7 @@ def test_a_packet_that_the_port_keeps_has_left_when_its_place_is_free_again(plac
         for _ in range(6 + places):
             yield
         assert (yield dut.kept_any) == bool(kept)
-        for node in range(NODES):
-            yield dut.node.eq(node)
-            yield
-            assert (yield dut.valid) == (node in left), node
-            if node in left:
-                assert (yield dut.psn) == left[node]
+        yield from compare(dut, left)
 
     def process():
         kept = {}  # place -> [node, psn, counts]
