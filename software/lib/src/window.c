@@ -167,6 +167,16 @@ static int write_pages(const struct dib_window *window, const struct dib_window_
 	return rc;
 }
 
+/* What an owner's sequence is when its windows begin. */
+static int know_sequence(const struct dib_window *window)
+{
+	struct dib_aperture *a = window->card->aperture;
+
+	if (a->windows[window->owner])
+		return 0;
+	return dib_aperture_sequence(window->card, window->owner, false, &a->known[window->owner]);
+}
+
 /* Have another enter the pages. */
 static int ask_for_pages(struct dib_window *window, const struct dib_window_options *options)
 {
@@ -187,9 +197,7 @@ static int ask_for_pages(struct dib_window *window, const struct dib_window_opti
 	window->first = request.first;
 	a->queue = request.queue;
 	a->owner_of_share = window->owner;
-	if (!a->windows[window->owner])
-		rc = dib_aperture_sequence(window->card, window->owner, false,
-					   &a->known[window->owner]);
+	rc = know_sequence(window);
 	if (rc)
 		transport->ops->window_unmap(transport, window->owner, window->first,
 					     window->pages);
@@ -199,13 +207,11 @@ static int ask_for_pages(struct dib_window *window, const struct dib_window_opti
 /* Enter the pages in the card's table. */
 static int take_pages(struct dib_window *window, const struct dib_window_options *options)
 {
-	struct dib_aperture *a = window->card->aperture;
-	int rc = find_pages(a, window->pages, &window->first);
+	int rc = find_pages(window->card->aperture, window->pages, &window->first);
 
 	/* This finds a control program that was halted, too. */
-	if (!rc && !a->windows[window->owner])
-		rc = dib_aperture_sequence(window->card, window->owner, false,
-					   &a->known[window->owner]);
+	if (!rc)
+		rc = know_sequence(window);
 	if (!rc)
 		rc = write_pages(window, options);
 	return rc;
