@@ -446,7 +446,11 @@ def serial_rx_layout():
     return EndpointDescription([("data", 32), ("k", 4), ("code_error", 4), ("disparity_error", 4)])
 
 def block_layout():
-    """A block of 64b/66b of one lane: its synchronisation header and 64 bits, first bit lowest."""
+    """A block of 64b/66b of one lane: its synchronisation header and 64 bits.
+
+    `data`: the first bit on the wire is lowest. `header`: the number as IEEE 802.3 prints it, so its
+    high bit leaves first.
+    """
     return EndpointDescription([("header", 2), ("data", 64)])
 
 def row_layout(lanes):

@@ -24,8 +24,8 @@ MARKER_OCTETS = ((0x90, 0x76, 0x47), (0xf0, 0xc4, 0xe6), (0xc5, 0x65, 0x9b), (0x
 # IEEE 802.3-2018, 82.2.7: from one marker of a lane to the next, in blocks.
 MARKER_PERIOD_ROWS = 16384
 
-# A marker that bit errors destroyed is forgiven. This number of damaged rows, one behind the other,
-# is not, as with the marker lock of IEEE 802.3-2018, clause 82.
+# A marker that bit errors destroyed is forgiven. This number of damaged rows in succession is not, as
+# with the marker lock of IEEE 802.3-2018, clause 82.
 MISSES = 4
 
 def marker(lane):
@@ -95,7 +95,7 @@ class LaneDeskew(LiteXModule):
     - a lane loses its block lock: no narrower link is formed;
     - a marker comes where no marker is expected, because a lane lost or gained blocks;
     - a lane has the marker of another lane, because the cable crosses them;
-    - markers are missing in MISSES rows of markers, one behind the other;
+    - markers are missing in MISSES rows of markers in succession;
     - a lane's memory is full, because the skew is more than `depth - 2` blocks.
 
     Parameters

@@ -192,7 +192,7 @@ class Kept(LiteXModule):
     Attributes
     ----------
     keeps  : Signal(places), in   one-hot: a packet comes to this place
-    node, psn, counts : Signal, in   of this packet; `counts` is 0 if it is no matter when it leaves
+    node, psn, counts : Signal, in   of this packet; `counts` is 0 if the time does not matter
     gone   : Signal(places), in   pulse: the packet in this place is gone
     change : Record(strobe, node), in   packets of this node do not count any more
     source : Record(valid, ready, node, psn), out   a packet that is gone and counts

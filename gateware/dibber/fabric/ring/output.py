@@ -21,9 +21,8 @@ class RingOutput(LiteXModule):
     """Send one word a cycle: what passes, own packets, or idles with the go bit.
 
     An own packet may begin if nothing passes, and the last word was an idle with GO; one that is
-    urgent needs no GO. What comes
-    while it is sent waits in the bypass FIFO. Until this FIFO is empty again, the node is in
-    recovery: it begins nothing, and its idles have no GO.
+    urgent needs no GO. What comes while it is sent waits in the bypass FIFO. Until this FIFO is
+    empty again, the node is in recovery: it begins nothing, and its idles have no GO.
 
     Parameters
     ----------

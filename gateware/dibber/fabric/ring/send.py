@@ -110,8 +110,8 @@ class RingSend(LiteXModule):
     lost    : Signal(), out   pulse: a packet's end is not known
     keeps   : Signal(SLOTS), out  one-hot: the word that is taken is the last one of a packet, which
               this slot keeps
-    gone    : Signal(SLOTS), out  pulse: the slot's packet was accepted, or its end is known to be
-              another one, or it is dropped
+    gone    : Signal(SLOTS), out  pulse: the slot's packet was accepted, refused for good or dropped,
+              or no echo came
     flushed : Signal(3), out  packets that are dropped in this cycle by `flush`, or because `up`
               fell before their last word came
     dropped : Signal(2), out  packets without a route or a target on this ring, in this cycle

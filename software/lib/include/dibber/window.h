@@ -42,9 +42,9 @@
  *	endpoint. So another endpoint's mistake can be told too, but no fault is ever hidden.
  *
  * Processes
- *	Through "/dev/dibberN" several processes have windows of one card, four at most. There the
- *	driver writes the table and has the card's last endpoint. Each process reaches its own pages
- *	only. What is said above of the library holds for the driver.
+ *	Through "/dev/dibberN" several processes have windows of one card, four endpoints at most.
+ * There the driver writes the table and has the card's last endpoint. Each process reaches its own
+ * pages only. What is said above of the library holds for the driver.
  *
  * Stores of different widths in one line, in any order, are no fault.
  *
@@ -124,7 +124,9 @@ int dib_window_unmap(struct dib_window *window);
  * one TLP, in the program's order. dibber.ko maps it write-combined, or uncached with
  * DIB_WINDOW_ADD: assignments leave in any order, by whole lines where they are whole. A program
  * that assigns itself calls dib_window_barrier() after 512 assignments at most, through
- * "/dev/dibberN" after 128. More may be lost, which is an OVERFLOW. Any thread.
+ * "/dev/dibberN" after 128. An assignment of more than 8 bytes, or across a multiple of 8, counts
+ * once for each 8 aligned bytes that it touches. More may be lost, which is an OVERFLOW. Any
+ * thread.
  *
  * Errors: none.
  */
