@@ -31,6 +31,8 @@
 #define WIDTH 2	     /* a column of it is sent; the others are gaps */
 #define GAP   -7.0
 
+#define PATIENCE_MS 300000 /* of the wall clock: until rank 0's send has failed */
+
 static int rank, ranks, last;
 static double until;
 
@@ -171,7 +173,7 @@ static int send_and_change(const char *file)
 	memset(column, 0, sizeof(*column) * WIDTH * MANY);
 	made = fopen(file, "w");
 	need(made && !fclose(made), "no file");
-	/* The memory stays until the other rank has ended. */
+	/* The memory stays until the other rank's receive has ended. */
 	while (!access(file, F_OK))
 		MPI_Iprobe(last, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 	free(column);
@@ -184,14 +186,16 @@ static int receive_late(const char *file)
 	int error;
 
 	/* A rank that sleeps outside MPI holds no simulated time. */
-	while (access(file, F_OK))
+	for (int ms = 0; access(file, F_OK); ms++) {
+		need(ms < PATIENCE_MS, "rank 0 did not come so far");
 		usleep(1000);
+	}
 	error = MPI_Recv(column, MANY * WIDTH, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	unlink(file);
 	if (!error)
 		compare(column, MANY, 0, 0, 0);
 	printf("%s\n", error ? "failed" : "whole");
 	fflush(stdout);
-	unlink(file);
 	free(column);
 	return error;
 }
