@@ -294,6 +294,20 @@ def test_an_alltoall_ends_with_an_error_when_a_cable_stays_away_or_a_card_is_res
     assert "alltoall failed" in done.stderr or "OFI MTL is aborting" in done.stderr, done.stderr
 
 
+def test_time_goes_on_for_a_program_that_does_nothing_but_ask_for_it(tmp_path):
+    done = mpirun(2, build(tmp_path, "spin", "mpicc"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 20 < int(done.stdout) < 20_000
+
+
+def test_a_rank_that_waits_does_not_lose_one_that_floods_it_with_short_puts(seed, monkeypatch):
+    """8,192 puts of 8 bytes, three times, while the other rank waits in a barrier."""
+    monkeypatch.setenv("FI_DIBBER_COALESCE", "0")
+    done = mpirun(2, mpi_bench.PROGRAM, seed, "put=2", seconds=LONGER)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert mpi_bench.parse(done.stdout)[2] == 0
+
+
 def test_mpi_wtime_is_simulated_time_and_eight_bytes_take_at_most_two_microseconds(
     tmp_path, figure
 ):

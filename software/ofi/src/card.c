@@ -21,6 +21,8 @@
 #define LOOK_NS	  1000000 /* between two looks of the watcher */
 #define SLEEPING  3u	  /* looks that find the thread asleep outside, until it pauses */
 #define AWAY	  1000u	  /* looks that find the thread outside, asleep or not */
+#define PATIENT	  8u	  /* equal times that a program is told until time goes on */
+#define STEP_NS	  200u	  /* about as long as so many questions take on hardware */
 
 static struct {
 	pthread_mutex_t lock;
@@ -176,11 +178,21 @@ __attribute__((visibility("default"))) uint64_t dibber_fi_now_ps(void);
 
 uint64_t dibber_fi_now_ps(void)
 {
+	static unsigned int repeats;
+	static uint64_t former_ps;
 	struct dib_clock clock = { 0 };
 
 	dfi_enter();
 	if (speaker() && dib_clock_now(speaker(), &clock))
 		clock.now_ps = 0;
+	/* A program that asks until the time has changed would wait for ever, because its own
+	 * instructions take no simulated time. */
+	repeats = clock.now_ps == former_ps ? repeats + 1 : 0;
+	former_ps = clock.now_ps;
+	if (speaker() && repeats >= PATIENT) {
+		dib_wait(speaker(), STEP_NS);
+		repeats = 0;
+	}
 	dfi_leave();
 	return clock.now_ps;
 }

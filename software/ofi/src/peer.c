@@ -13,6 +13,7 @@
 #include "ring.h"
 
 #define ASK_FIRST_NS 1000000u /* silence until a peer is asked whether it is there */
+#define UNREAD	     3u	      /* questions in a row that the peer's card could not answer */
 #define ASK_LAST_NS  8000000u /* that time doubles with each answer, up to this value */
 
 void dfi_address_pack(uint8_t bytes[ADDRESS_BYTES], unsigned int node, unsigned int endpoint,
@@ -127,6 +128,16 @@ static void answered(struct domain *domain, struct command *command, int status)
 	int error = status < 0 ? -status : dfi_status_error((unsigned int)status);
 
 	command->peer->asked = false;
+	if (error)
+		FI_INFO(&dfi_provider, FI_LOG_EP_DATA,
+			"the question to node %u endpoint %u ended with status %d\n",
+			command->peer->node, command->peer->endpoint, status);
+	/* Its card is there, but could not read the host's memory. Under a flood of short puts this
+	 * happens to a host that is well. */
+	command->peer->unread =
+		status == DIBBER_STATUS_REMOTE_READ_ERROR ? command->peer->unread + 1 : 0;
+	if (command->peer->unread && command->peer->unread < UNREAD)
+		return;
 	/* Its inbox is gone, so its process has ended. */
 	if (error == FI_ENOKEY || error == FI_EIO)
 		error = FI_ECONNRESET;

@@ -36,8 +36,9 @@ struct peer {
 	uint32_t received, returned; /* messages of it, and how many it was told of */
 	struct list outgoing;	     /* struct outgoing: messages that wait for room */
 
-	bool heard; /* since it was last asked whether it is there */
-	bool asked; /* the question is under way */
+	bool heard;	     /* since it was last asked whether it is there */
+	bool asked;	     /* the question is under way */
+	unsigned int unread; /* questions in a row whose word its host did not give */
 	uint64_t silence_ns, limit_ns;
 };
 
