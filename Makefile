@@ -248,6 +248,7 @@ test-window: firmware library qemu
 # Cards on a ring are a build of their own, too.
 test-ring: firmware library
 	$(call step,ring,the simulated card on a ring at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1 --fabric ring)
+	$(call step,ring-pair,the simulated card on a pair of rings at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1 --fabric ring-pair)
 	@$(PYTEST) --junitxml build/junit-ring.xml tests/ring
 
 test-boards: install

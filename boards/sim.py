@@ -25,6 +25,8 @@ Ports of `dibber_card` (dw: data width):
     serial_rx_valid, serial_rx_data[32], serial_rx_k[4]                     in
     serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
     serial_rx_signal                               in    the receiver sees a signal
+    serial2_*                                      the same of the cable PREVIOUS; only with a pair of
+                                                         rings
     with --mtu, in place of serial_*, the frame streams of a MAC (dibber/layouts.py, frame_layout):
     frame_tx_{valid,ready,last}, frame_tx_data[64], frame_tx_bytes[4]       out
     frame_rx_{valid,last,error}, frame_rx_data[64], frame_rx_bytes[4]       in
@@ -54,6 +56,7 @@ from litepcie.common import get_bar_mask, msi_layout, phy_layout
 from dibber.core import DibberCore
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
+from dibber.fabric.ring.pair import RingPairPort
 from dibber.fabric.ring.port import RingPort
 from dibber.host.flash import flash_pads
 from dibber.interface.description import C
@@ -106,11 +109,11 @@ class SimPCIePHY(LiteXModule):
 
 class SimSerialPHY(LiteXModule):
     """A transceiver with the simulator's cable in place of its analogue half."""
-    def __init__(self):
+    def __init__(self, name="serial"):
         self.sink     = stream.Endpoint(serial_tx_layout())
         self.source   = stream.Endpoint(serial_rx_layout())
-        self.signal   = Signal(name_override="serial_rx_signal")
-        self.loopback = Signal(name_override="serial_loopback")
+        self.signal   = Signal(name_override=f"{name}_rx_signal")
+        self.loopback = Signal(name_override=f"{name}_loopback")
 
 class SimMAC(LiteXModule):
     """An Ethernet MAC: the simulator has it, its cable and its address."""
@@ -123,7 +126,7 @@ class SimMAC(LiteXModule):
 # Card ---------------------------------------------------------------------------------------------
 
 # By name, as `link.fabric` of a profile: the port in place of a LinkPort, on the serial PHY.
-FABRICS = {"direct": lambda: None, "ring": RingPort}
+FABRICS = {"direct": lambda: None, "ring": RingPort, "ring-pair": RingPairPort}
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
@@ -140,6 +143,11 @@ class SimCard(LiteXModule):
         else:
             ethernet = EthernetPort(mtu=mtu) if peers == 1 else EthernetStar(peers, mtu=mtu)
         serial      = self.serial if mtu is None else None
+        phys        = {"serial": self.serial}
+        if fabric == "ring-pair":
+            self.serial2    = SimSerialPHY("serial2")
+            phys["serial2"] = self.serial2
+            serial          = [self.serial, self.serial2]
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
             sram_bytes=sram_bytes, port=ethernet or FABRICS[fabric](), window=window, hold_off=True)
         self.tap    = TestAccessPort()
@@ -164,11 +172,12 @@ class SimCard(LiteXModule):
             for name in ["valid", "ready", "first", "last", "dat", "be"]:
                 port(getattr(endpoint, name), f"{prefix}_{name}")
         if mtu is None:
-            for name in ["ready", "data", "k"]:
-                port(getattr(self.serial.sink, name), f"serial_tx_{name}")
-            for name in ["valid", "data", "k", "code_error", "disparity_error"]:
-                port(getattr(self.serial.source, name), f"serial_rx_{name}")
-            self.ios |= {self.serial.signal, self.serial.loopback}
+            for prefix, phy in phys.items():
+                for name in ["ready", "data", "k"]:
+                    port(getattr(phy.sink, name), f"{prefix}_tx_{name}")
+                for name in ["valid", "data", "k", "code_error", "disparity_error"]:
+                    port(getattr(phy.source, name), f"{prefix}_rx_{name}")
+                self.ios |= {phy.signal, phy.loopback}
         else:
             for name in ["valid", "ready", "data", "bytes", "last"]:
                 port(getattr(self.serial.sink, name), f"frame_tx_{name}")

@@ -10,7 +10,6 @@ from dibber.deposit.layer import DepositLayer
 from dibber.deposit.reach import FAR
 from dibber.endpoint.doorbells import connect_count
 from dibber.endpoint.endpoints import Endpoints
-from dibber.fabric.ring.port import RingPort
 from dibber.fastpath.fast_path import FastPath
 from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
@@ -90,7 +89,8 @@ class DibberCore(LiteXModule):
     host       : a sibling of HostInterface (docs/design/host.md) for the same data_width and
                  sram_bytes, in place of one on `phy`. Then `phy` is None
     port       : a sibling of LinkPort (docs/design/port.md) with four channels, in place of a
-                 LinkPort. RingPort is one on `serial`. EthernetPort has a wire of its own: then
+                 LinkPort. RingPort is one on `serial`. For RingPairPort, `serial` is a list of two
+                 PHYs: of the cables NEXT and PREVIOUS. EthernetPort has a wire of its own: then
                  `serial` is None, and there is no equipment
     window     : the card has the remote window: BAR 2, for which the PHY has `in_aperture` (see
                  HostInterface). The last endpoint belongs to it
@@ -125,7 +125,7 @@ class DibberCore(LiteXModule):
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
-            window=window, frames=getattr(port, "frame_counters", None), ring=isinstance(port, RingPort), hold_off=hold_off)
+            window=window, frames=getattr(port, "frame_counters", None), ring=hasattr(port, "scrubber"), hold_off=hold_off)
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
         self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None

@@ -76,7 +76,7 @@ VERILATOR_FLAGS = [
 ]
 
 SWITCH_PORTS = (4, 8, 16)
-FABRICS = ("direct", "ring")  # of boards/sim.py
+FABRICS = ("direct", "ring", "ring-pair")  # of boards/sim.py
 
 # Tools --------------------------------------------------------------------------------------------
 
@@ -401,7 +401,7 @@ class Variant(typing.NamedTuple):
     unoptimised : compiled at -O0, for a program that runs for seconds
     counted     : it counts how often each unit of the logic has work
     window      : the card has the remote window
-    fabric      : what its link is a part of, in place of the profile's: "" or "ring"
+    fabric      : what its link is a part of, in place of the profile's: "", or of FABRICS
     """
 
     plain: bool = False
@@ -460,6 +460,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
             f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={shape.width} -DDIBBER_CLOCK_MHZ={shape.clock}"
             f" -DDIBBER_MTU={shape.mtu}"
             f" -DDIBBER_PEERS={shape.peers} -DDIBBER_FABRIC='\"{shape.fabric}\"'"
+            + (" -DDIBBER_PAIR" if shape.fabric == "ring-pair" else "")
             + (" -DDIBBER_COUNTED" if variant.counted else "")
             + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,

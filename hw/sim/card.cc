@@ -91,6 +91,17 @@ public:
             model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
         }
 #endif
+#ifdef DIBBER_PAIR
+        model_.serial2_tx_ready = in.second.serial_tx_ready;
+        model_.serial2_rx_signal = in.second.serial_rx_signal;
+        model_.serial2_rx_valid = in.second.serial_rx_valid;
+        if (in.second.serial_rx_valid) {
+            model_.serial2_rx_data = in.second.serial_rx.data;
+            model_.serial2_rx_k = in.second.serial_rx.k;
+            model_.serial2_rx_code_error = in.second.serial_rx_code_error;
+            model_.serial2_rx_disparity_error = in.second.serial_rx_disparity_error;
+        }
+#endif
         model_.jtag_tck = in.jtag_tck;
         model_.jtag_tms = in.jtag_tms;
         model_.jtag_tdi = in.jtag_tdi;
@@ -115,6 +126,10 @@ public:
 #else
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
         out.serial_loopback = model_.serial_loopback;
+#endif
+#ifdef DIBBER_PAIR
+        out.second.serial_tx = {model_.serial2_tx_data, model_.serial2_tx_k};
+        out.second.serial_loopback = model_.serial2_loopback;
 #endif
         out.jtag_tdo = model_.jtag_tdo;
     }

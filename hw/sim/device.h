@@ -54,6 +54,7 @@ struct SerialOutputs {
 };
 
 struct Inputs : SerialInputs {
+    SerialInputs second; /* of a card with two cables: port 1 */
     bool reset = false;
     Beat pcie_rx; /* host to card */
     bool pcie_tx_ready = false;
@@ -66,6 +67,7 @@ struct Inputs : SerialInputs {
 };
 
 struct Outputs : SerialOutputs {
+    SerialOutputs second;
     bool pcie_rx_ready = false;
     Beat pcie_tx; /* card to host */
     bool jtag_tdo = false;

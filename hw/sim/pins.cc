@@ -76,6 +76,12 @@ const char* difference(const Outputs& one, const Outputs& other)
         return "serial_tx_data";
     if (one.serial_tx.k != other.serial_tx.k)
         return "serial_tx_k";
+    if (one.second.serial_tx.data != other.second.serial_tx.data)
+        return "serial2_tx_data";
+    if (one.second.serial_tx.k != other.second.serial_tx.k)
+        return "serial2_tx_k";
+    if (one.second.serial_loopback != other.second.serial_loopback)
+        return "serial2_loopback";
     if (one.frame_tx.valid != other.frame_tx.valid)
         return "frame_tx_valid";
     if (one.frame_tx.valid && one.frame_tx.data != other.frame_tx.data)

@@ -271,8 +271,8 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.link.switch_queue_bytes =
         reader.integer_or("link.switch_queue_bytes", 9300, 1 << 24, 128 * 1024);
     p.link.fabric = reader.word_or("link.fabric", "direct");
-    if (p.link.fabric != "direct" && p.link.fabric != "ring")
-        reader.fail("'link.fabric' must be \"direct\" or \"ring\"");
+    if (p.link.fabric != "direct" && !p.is_ring() && !p.is_pair())
+        reader.fail("'link.fabric' must be \"direct\", \"ring\" or \"ring-pair\"");
     p.link.frame_loss = reader.number_or("link.frame_loss", 0, 1, 0);
     p.link.frame_late = reader.number_or("link.frame_late", 0, 1, 0);
 
@@ -307,8 +307,9 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
         reader.fail("'link.peers' is for a link with 'link.mtu'");
     if (p.link.mtu != 0 && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 64 * 1.0001)
         reader.fail("'link.rate_gbps' is more than eight bytes a clock of the card");
-    if (p.link.mtu != 0 && p.is_ring())
-        reader.fail("'link.fabric' = \"ring\" is for a serial link, without 'link.mtu'");
+    if (p.link.mtu != 0 && p.link.fabric != "direct")
+        reader.fail("'link.fabric' = \"" + p.link.fabric +
+                    "\" is for a serial link, without 'link.mtu'");
     if (p.link.mtu == 0 && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
         reader.fail("'link.rate_gbps' is more than four symbols a clock of the card");
     return p;

@@ -75,7 +75,7 @@ struct Profile {
         double frame_loss; /* share of frames that are lost, by the seed */
         double frame_late; /* share of frames that the next one overtakes, by the seed */
         unsigned switch_queue_bytes; /* of each output of an Ethernet switch */
-        std::string fabric;          /* "direct", or "ring": each card is a node of a ring */
+        std::string fabric;          /* "direct", "ring" (each card is a node), or "ring-pair" */
     } link;
 
     struct Cpu {
@@ -108,6 +108,9 @@ struct Profile {
     Time period() const { return Time(1e6 / card.clock_mhz + 0.5); }
 
     bool is_ring() const { return link.fabric == "ring"; }
+
+    /* Each card is on two rings that go opposite ways, and has two cables. */
+    bool is_pair() const { return link.fabric == "ring-pair"; }
 
     /* Picoseconds that a TLP of `header` + `payload` bytes holds one direction of PCIe. */
     double pcie_ps(unsigned bytes) const

@@ -46,10 +46,12 @@ public:
         if (!cards)
             fail("key 'cards' is missing");
         topology_.cards = integer(*cards, "cards", 1, DIBBER_NODES);
+        topology_.card_ports = profile_.is_pair() ? 2 : 1;
         each("switch", [this](auto& table) { read_switch(table); });
         each("cable", [this](auto& table) { read_cable(table); });
-        if (profile_.is_ring() && !topology_.switches.empty())
-            fail("a switch has no port for a ring: fabric 'ring' of profile " + profile_.name);
+        if (profile_.link.fabric != "direct" && !topology_.switches.empty())
+            fail("a switch has no port for a ring: fabric '" + profile_.link.fabric +
+                 "' of profile " + profile_.name);
         return std::move(topology_);
     }
 
@@ -228,7 +230,7 @@ private:
 
 unsigned Topology::ports(unsigned unit) const
 {
-    return unit < cards ? 1 : switches[unit - cards].ports;
+    return unit < cards ? card_ports : switches[unit - cards].ports;
 }
 
 std::string Topology::name(unsigned unit) const
@@ -254,17 +256,18 @@ int Topology::find_cable(const std::string& wanted) const
 
 Topology cabled_cards(unsigned cards, const Profile& profile)
 {
-    Topology topology{cards, {}, {}};
+    Topology topology{cards, profile.is_pair() ? 2u : 1u, {}, {}};
     Topology::Cable cable{"cable0", {}, profile.link.length_m, profile.link.bit_error_rate};
-    for (unsigned n = 0; n < cards && profile.is_ring(); n++) {
+    bool round = profile.is_ring() || profile.is_pair();
+    for (unsigned n = 0; n < cards && round; n++) {
         cable.name = "cable" + std::to_string(n);
-        cable.ends = {{n, 0}, {(n + 1) % cards, 0}};
-        cable.one_way = true;
+        cable.ends = {{n, 0}, {(n + 1) % cards, profile.is_pair() ? 1u : 0u}};
+        cable.one_way = profile.is_ring();
         topology.cables.push_back(cable);
     }
-    for (unsigned n = 0; n < cards && !profile.is_ring(); n++)
+    for (unsigned n = 0; n < cards && !round; n++)
         cable.ends.push_back({n, 0});
-    if (!profile.is_ring())
+    if (!round)
         topology.cables.push_back(cable);
     return topology;
 }

@@ -2,7 +2,8 @@
  *
  * The file of --topology is TOML:
  *
- *     cards = 2                            # card0, card1, ...; a card has port 0 alone
+ *     cards = 2                            # card0, card1, ...; a card has port 0 alone, or with
+ *                                          # fabric ring-pair port 0 (NEXT) and 1 (PREVIOUS)
  *
  *     [[switch]]
  *     name  = "hub"                        # if absent: switch0, switch1, ... in their order
@@ -56,6 +57,7 @@ struct Topology {
     };
 
     unsigned cards = 0;
+    unsigned card_ports = 1;
     std::vector<Switch> switches;
     std::vector<Cable> cables;
 
@@ -69,7 +71,8 @@ struct Topology {
 };
 
 /* One card with a cable whose far end is open, or two cards and the cable between them. If the
- * profile's fabric is a ring: two cards and a cable from each to the other, or one to itself. */
+ * profile's fabric is a ring or a pair of rings: two cards and a cable from each to the other, or
+ * one to itself. */
 Topology cabled_cards(unsigned cards, const Profile& profile);
 
 /* Read `path`. Throws TopologyError, which names the file, the line and what is wrong. */

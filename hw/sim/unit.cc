@@ -78,13 +78,21 @@ void CardUnit::show(Time now)
     timeline->heard(in, now, word);
 }
 
+void CardUnit::drive_all(Time now)
+{
+    drive(0, in, out_, now);
+    if (ports_.size() > 1)
+        drive(1, in.second, out_.second, now);
+}
+
 void CardUnit::run(uint64_t first, unsigned cycles)
 {
     Time now = first * period_;
     for (unsigned i = 0; i < cycles; i++, now += period_) {
         if (!powered_) {
-            drive(0, in, out_, now);
-            ports_[0].leaving->stay_dark(now);
+            drive_all(now);
+            for (auto& port : ports_)
+                port.leaving->stay_dark(now);
             if (jtag) {
                 jtag->drive(in);
                 jtag->sample(out_);
@@ -94,7 +102,7 @@ void CardUnit::run(uint64_t first, unsigned cycles)
         in.reset = reset_cycles_ > 0;
         reset_cycles_ -= in.reset;
         phy.drive(in, now);
-        drive(0, in, out_, now);
+        drive_all(now);
         if (jtag)
             jtag->drive(in);
         device_->settle(in, out_);
@@ -109,6 +117,8 @@ void CardUnit::run(uint64_t first, unsigned cycles)
         if (!in.reset) {
             phy.sample(in, out_, now);
             ports_[0].leaving->sample_transmit(in, out_, now);
+            if (ports_.size() > 1)
+                ports_[1].leaving->sample_transmit(in.second, out_.second, now);
         }
         device_->clock(in);
         /* Only now is no store of the last program under way any more. */

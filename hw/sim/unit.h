@@ -100,6 +100,7 @@ private:
     void renew() override;
     void forget() override;
     void show(Time now);
+    void drive_all(Time now); /* its one or two serial ports */
 
     Make make_;
     std::unique_ptr<Device> device_;

@@ -6,3 +6,4 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))

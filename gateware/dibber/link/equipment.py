@@ -146,19 +146,28 @@ def attach_equipment(link, equipment, serial, identity):
 
     Parameters
     ----------
-    link     : LinkPort, or a sibling with `serial_tx` and `serial_rx`
-    serial   : serial PHY, as for DibberCore; with `absent` if there is none (phy/absent.py)
+    link     : LinkPort, or a sibling with `serial_tx` and `serial_rx`, or with `cables` that have
+               them
+    serial   : serial PHY, as for DibberCore; with `absent` if there is none (phy/absent.py). A list
+               of PHYs if the link has cables: the equipment stands at the first one
     identity : HostRegisters
 
     Returns a list of statements.
     """
     control, command, shown = identity.link_control, identity.link_command, identity.link
+    end, others = link, []
+    if hasattr(link, "cables"):
+        (end, serial), *others = zip(link.cables, serial)
     statements = [
-        link.serial_tx.connect(equipment.port_tx),
-        equipment.port_rx.connect(link.serial_rx),
+        end.serial_tx.connect(equipment.port_tx),
+        equipment.port_rx.connect(end.serial_rx),
         equipment.phy_tx.connect(serial.sink),
         serial.source.connect(equipment.phy_rx),
-        link.signal.eq(serial.signal),
+        end.signal.eq(serial.signal),
+        *[
+            statement for cable, phy in others for statement in (
+                cable.serial_tx.connect(phy.sink), phy.source.connect(cable.serial_rx),
+                cable.signal.eq(phy.signal))],
 
         *[
             getattr(equipment, name).eq(getattr(control, name))
@@ -172,5 +181,5 @@ def attach_equipment(link, equipment, serial, identity):
     if getattr(serial, "absent", False):
         statements.append(shown.absent.eq(1))
     if hasattr(serial, "loopback"):
-        statements.append(serial.loopback.eq(control.phy))
+        statements += [phy.loopback.eq(control.phy) for phy in (serial, *[phy for _, phy in others])]
     return statements

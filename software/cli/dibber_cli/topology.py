@@ -28,7 +28,7 @@ class Topology:
     ----------
     cards    : number of cards
     switches : ports of each switch
-    cables   : two ends each, "cardN" or "switchN:PORT"
+    cables   : two ends each, "cardN", "cardN:PORT" or "switchN:PORT"
     one_way  : the cables are segments of a ring: each goes from its first end to its second
     """
 
@@ -103,6 +103,12 @@ def card_ring(cards):
     return Topology(cards, [], cables, one_way=True)
 
 
+def card_pair(cards):
+    """Cards on two rings that go opposite ways: port 0 of each leads to port 1 of the next."""
+    cables = [(f"card{n}:0", f"card{(n + 1) % cards}:1") for n in range(cards)]
+    return Topology(cards, [], cables)
+
+
 def torus(width, height):
     """Switches in a grid whose rows and columns are rings, each with a card at port 0. Port 1 leads
     to port 2 of the next in the row, port 3 to port 4 of the next in the column.
@@ -124,6 +130,7 @@ SHAPES = {
     "line": ("N", line, (0, MOST_SWITCHES)),
     "tree": ("N", tree, (2, min(C.NODES, SWITCH_PORTS[-1] // LEAF_UPLINKS * LEAF_CARDS))),
     "ring": ("N", card_ring, (2, MOST_RING)),
+    "ring-pair": ("N", card_pair, (2, MOST_RING // 2)),
     "ring-of-switches": ("N", ring, (2, C.NODES)),
     "torus": ("WxH", torus, (2, C.NODES // 2)),
 }
@@ -158,17 +165,20 @@ def named(word):
 
 
 def fabric_of(text):
-    """What the links of the cards of a file are a part of: "ring" if a cable goes one way, else
-    None: whatever the profile says. A file that is no TOML is the simulator's to refuse.
+    """What the links of the cards of a file are a part of: "ring" if a cable goes one way,
+    "ring-pair" if one leads to port 1 of a card, else None: whatever the profile says. A file that
+    is no TOML is the simulator's to refuse.
     """
     try:
         cables = tomllib.loads(text).get("cable", [])
     except (ValueError, RecursionError):
         return None
-    found = isinstance(cables, list) and any(
-        isinstance(cable, dict) and cable.get("one_way") is True for cable in cables
-    )
-    return "ring" if found else None
+    cables = [c for c in cables if isinstance(c, dict)] if isinstance(cables, list) else []
+    if any(cable.get("one_way") is True for cable in cables):
+        return "ring"
+    ends = [end for c in cables if isinstance(c.get("ends"), list) for end in c["ends"]]
+    second = any(isinstance(end, str) and re.fullmatch(r"card\d+:1", end) for end in ends)
+    return "ring-pair" if second else None
 
 
 def text_of(word):

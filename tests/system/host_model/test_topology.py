@@ -22,7 +22,7 @@ THREAD = 1
 SEND, TARGET = 0x80040, 0x80050  # of ScratchCard
 PROFILES = pathlib.Path(__file__).resolve().parents[3] / "hw" / "sim" / "profiles"
 SHAPES = ("pair", "pairs:3", "star:5", "line:3", "tree:7", "ring-of-switches:4", "torus:2x3")
-RINGS = ("ring:2", "ring:4")  # need cards of their own
+RINGS = ("ring:2", "ring:4", "ring-pair:2", "ring-pair:8")  # need cards of their own
 
 
 @pytest.fixture
@@ -462,6 +462,32 @@ ONE_WAY = 'cards = 2\n[[cable]]\none_way = true\nends = ["card0", "card1"]\n'
 )
 def test_a_ring_that_makes_no_sense_is_refused(refused, text, arguments, message):
     assert message in refused(text, *RING, *arguments)
+
+
+RING_PAIR = ("--set", 'link.fabric="ring-pair"')
+TWO_WAYS = 'cards = 2\n[[cable]]\nends = ["card0:0", "card1:1"]\n'
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (TWO_WAYS.replace("card0:0", "card0"), "'card0' has 2 ports: say which, as in 'card0:0'"),
+        (TWO_WAYS.replace("card0:0", "card0:2"), "card0 has the ports 0 … 1"),
+        (TWO_WAYS + '[[cable]]\nends = ["card1:1"]\n', "port 1 of card1 has cable 'cable0'"),
+        (TWO_WAYS + "[[switch]]\nports = 4\n", "a switch has no port for a ring"),
+        (TWO_WAYS + "one_way = true\n", "one way is for a ring"),
+    ],
+)
+def test_a_pair_of_rings_that_makes_no_sense_is_refused(refused, text, message):
+    assert message in refused(text, *RING_PAIR)
+
+
+def test_the_fabric_of_a_file_is_what_its_cables_say():
+    of = lambda name: topology.fabric_of(topology.text_of(name)[0])
+    assert (of("ring:4"), of("ring-pair:4"), of("star:4")) == ("ring", "ring-pair", None)
+    for ends in ('"card0:1"', "1", "[1, {}]", '["card0:10"]'):
+        assert topology.fabric_of(f"[[cable]]\nends = {ends}\n") is None
 
 
 def test_each_cable_of_a_ring_goes_one_way_and_has_its_own_length_and_faults(network):

@@ -32,8 +32,11 @@ class RingPairPort(LiteXModule):
 
     Attributes
     ----------
-    As LinkPort, but for `serial_tx`, `serial_rx` and `signal`, and:
-    cables        : list of 2 RingCable with these three: NEXT, PREVIOUS. NEXT sends ring 0
+    As LinkPort, but for `serial_tx` and `serial_rx`, and:
+    cables        : list of 2 RingCable with these two and `signal`: NEXT, PREVIOUS. NEXT
+                    sends ring 0
+    signal        : Signal(), out   a signal is at one of the cables
+    scrubber      : Signal(), out   of ring 0, or of ring 1 while ring 0 is not UP
     address, size : Signal, out   common address of this card; cards, 0 if unknown
     folded        : Signal(), out   the port is UP, and both rings are one folded ring
     balanced      : Signal(), out   both rings are UP and not folded
@@ -53,6 +56,8 @@ class RingPairPort(LiteXModule):
         receive_words=RECEIVE_WORDS, bypass_words=BYPASS_WORDS, fold_cycles=FOLD_CYCLES,
         hold_cycles=HOLD_CYCLES):
         channels = len(packet_words)
+        self.signal     = Signal()
+        self.scrubber   = Signal()
         self.nonce      = Signal(16)
         self.peer       = Signal(16)
         self.peer_known = Signal()
@@ -129,6 +134,8 @@ class RingPairPort(LiteXModule):
         self.sync += If(up, kept_address.eq(self.address), kept_size.eq(self.size))
         self.comb += [
             up.eq(ups != 0),
+            self.signal.eq(cables[0].signal | cables[1].signal),
+            self.scrubber.eq(Mux(ups[0], nodes[0].scrubber, nodes[1].scrubber)),
             changed.eq(~up & reduce(or_, [view.agrees &
                 ((view.address != kept_address) | (view.size != kept_size)) for view in views])),
             way.ups.eq(ups),
