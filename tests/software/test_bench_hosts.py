@@ -162,6 +162,6 @@ def test_a_server_refuses_a_run_whose_numbers_are_out_of_range(wrong):
 @pytest.mark.parametrize("part", [["--server"], ["--client", "localhost"]])
 def test_a_card_that_is_not_there_is_named_before_the_other_host_is_waited_for(run, part):
     start = time.monotonic()
-    code, out, err = run("bench", "stride", *part, "sim:/none")
+    code, out, err = run("bench", "latency", *part, "sim:/none")
     assert (code, out) == (1, "") and "no simulator at /none" in err
     assert time.monotonic() - start < 10
