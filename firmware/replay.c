@@ -35,7 +35,8 @@ static RARE void rewind(uint32_t number)
 }
 
 /* Several packets behind one gap may each bring a NAK. Only the first NAK after an
- * acknowledgement counts. If that replay is lost too, the timer finds out. */
+ * acknowledgement counts. If that replay is lost too, the timer finds out. flow_rewind() tells
+ * the NAK of a late answer. */
 static RARE uint32_t take_naks(void)
 {
 	struct set naked;

@@ -105,9 +105,12 @@ static RARE uint32_t take_refusals(void)
 void flow_rewind(uint32_t number)
 {
 	struct flow *flow = &flows[number];
+	bool left = FIELD_GET(LEFT, VALID, REG_READ_AT(LEFT, number));
 
 	flow->epoch = (flow->epoch + 1) % EPOCHS;
-	flow->rewound = flow->acked;
+	/* If no packet has left, the next NAK is not about a gap. It says that the target answered
+	 * a question late, and it must start a replay. */
+	flow->rewound = left ? flow->acked : flow->acked - 1;
 	flow->doubt = flow->next;
 	flow->order = FIELD_PUT(PUT_START, INCARNATION, flow->incarnation) |
 		      FIELD_PUT(PUT_START, EPOCH, flow->epoch);

@@ -45,7 +45,7 @@ struct flow {
 	uint32_t place;	 /* node and incarnation, as in JOB_FLOW and EXPRESS_FLOW */
 	uint16_t epoch;
 	uint16_t doubt;	  /* low half of the PSN behind those that a rewind may have sent again */
-	uint32_t rewound; /* `acked` at the last rewind; before the first one, start - 1 */
+	uint32_t rewound; /* `acked` at the last rewind; one less if no packet had left */
 	uint32_t seen;	  /* `acked` at the last tick */
 	uint16_t idle;	  /* ticks without progress */
 	uint16_t waited;  /* ticks since the last replay */

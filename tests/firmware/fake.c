@@ -106,6 +106,13 @@ void fake_vain(uint32_t flow)
 	(&REG(LEFT))[flow] |= 1u << DIBBER_MCP_LEFT_VAIN_SHIFT;
 }
 
+/* The target's late answer: packets may leave from now on, and the program is told. */
+void fake_answered(uint32_t flow)
+{
+	(&REG(LEFT))[flow] &= ~(1u << DIBBER_MCP_LEFT_VAIN_SHIFT);
+	fake_nak(flow);
+}
+
 void fake_link(uint32_t up)
 {
 	REG(LINK) = up;

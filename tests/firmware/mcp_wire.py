@@ -224,8 +224,8 @@ class WiredCard(Card):
     def answer(self, flow):
         """The peer's late answer to the flow's question."""
         self.unsure.discard(flow)
-        self.numbers[flow] = (self.peers[flow].held + 1) % 256
-        self.library.fake_nak(flow)
+        self.numbers[flow] = ((self.peers[flow].held or 0) + 1) % 256
+        self.library.fake_answered(flow)
 
     def observe(self):
         """Take over the engines' orders, and the completions; no completion may come twice."""
