@@ -33,7 +33,7 @@
 #include "dibber_ioctl.h"
 
 #define DIBBER_ADMIN_ENTRIES 64
-#define DIBBER_ONES_ORDER    2 /* of dibber_file.ones: log2 of its pages */
+#define DIBBER_ONES_ORDER    3 /* of dibber_file.ones: log2 of its pages */
 
 /* Pages of BAR 2 that can be given. The first ones are write-combined, the others uncached. */
 #define DIBBER_WINDOW_PAGES    (DIBBER_APERTURE_BYTES / DIBBER_APERTURE_PAGE - 1)
@@ -128,6 +128,8 @@ struct dibber_own {
  * @used: pages that were given
  * @count: pages of the window that begins at each page, or 0
  * @owner: the file that has it, or NULL
+ * @kept: given pages that no file has any more, because stores to them may still wait in the card
+ * @kept_owners: files without a window whose stores may be among these; counted in @owners
  */
 struct dibber_window {
 	phys_addr_t start;
@@ -143,6 +145,8 @@ struct dibber_window {
 	DECLARE_BITMAP(used, DIBBER_WINDOW_PAGES);
 	u8 count[DIBBER_WINDOW_PAGES];
 	struct dibber_file *owner[DIBBER_WINDOW_PAGES];
+	DECLARE_BITMAP(kept, DIBBER_WINDOW_PAGES);
+	unsigned int kept_owners;
 };
 
 struct dibber_vector {

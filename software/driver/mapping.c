@@ -5,8 +5,9 @@
  *
  * Pages come by faults, and not with mmap(), because unmap_mapping_range() finds a mapping only
  * when mmap() is over. So an endpoint that ends first says so, then takes the pages away; a later
- * fault finds a page of ones. Slots, doorbells, queues and BAR 2 have one each, because a process
- * may still write into all but the queues.
+ * fault finds a page of ones. Slots, doorbells, queues, pages of BAR 2 and its control page have
+ * one each, because a process may still write into all but the queues. What it stores into a page
+ * of BAR 2 must not look like an answer of the control page.
  */
 
 #include "dibber.h"
@@ -16,9 +17,11 @@
 /* Of the pages of ones: behind those of slots and doorbells. */
 #define QUEUE_ONES    2ul
 #define APERTURE_ONES 3ul
+#define CONTROL_ONES  4ul
 
 /* Bytes of BAR 2 that are write-combined. */
 #define COMBINED (DIBBER_WINDOW_COMBINED * (unsigned long)DIBBER_APERTURE_PAGE)
+#define CONTROL	 (DIBBER_WINDOW_PAGES * (unsigned long)DIBBER_APERTURE_PAGE)
 
 static_assert(PAGE_SIZE == DIBBER_DOORBELL_OFFSET, "slots and doorbells are a page each");
 static_assert(DIBBER_ENDPOINT_STRIDE == 2 * PAGE_SIZE, "and nothing else is there");
@@ -62,13 +65,12 @@ static bool is_aperture(const struct vm_area_struct *vma)
 /* The file has [place, place + length) of BAR 2. With the file's map_lock. */
 static bool has_aperture(const struct dibber_file *file, unsigned long place, unsigned long length)
 {
-	const unsigned long control = DIBBER_WINDOW_PAGES * (unsigned long)DIBBER_APERTURE_PAGE;
 	unsigned long first = place / DIBBER_APERTURE_PAGE;
 	unsigned long end = DIV_ROUND_UP(place + length, DIBBER_APERTURE_PAGE);
 
-	if (place == control)
+	if (place == CONTROL)
 		return length == PAGE_SIZE && READ_ONCE(file->windows);
-	return length <= control && place <= control - length &&
+	return length <= CONTROL && place <= CONTROL - length &&
 	       find_next_zero_bit(file->window, end, first) >= end;
 }
 
@@ -82,7 +84,7 @@ static unsigned long frame_of(const struct dibber_file *file, const struct vm_ar
 	if (is_aperture(vma)) {
 		if (file->mapped != number_of(vma) - DIBBER_ENDPOINTS ||
 		    !has_aperture(file, place, PAGE_SIZE))
-			return ones + APERTURE_ONES;
+			return ones + (place < CONTROL ? APERTURE_ONES : CONTROL_ONES);
 		return (card->window.start + place) >> PAGE_SHIFT;
 	}
 	/* The file may have become an endpoint with shorter queues since mmap(). */

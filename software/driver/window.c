@@ -24,6 +24,9 @@
  */
 #define SHARE 128
 
+/* A barrier that is not answered takes 10 ms. The card's lock is held meanwhile. */
+#define BARRIERS 10
+
 static_assert(DIBBER_APERTURE_BYTES == (DIBBER_WINDOW_PAGES + 1) * DIBBER_APERTURE_PAGE,
 	      "all pages but the control page can be given");
 static_assert(DIBBER_ENDPOINTS * SEQUENCE_STRIDE <= PAGE_SIZE,
@@ -130,6 +133,51 @@ static int begin(struct dibber_card *card)
 	return 0;
 }
 
+/*
+ * Whether all stores that reached the card before have arrived or were given up. The control page
+ * answers a barrier with the sequence of an owner, or with ones after 10 ms. A sequence may be ones
+ * as well, so two owners are asked in turn.
+ */
+static bool stores_ended(struct dibber_card *card, unsigned int number)
+{
+	struct dibber_window *window = &card->window;
+	void __iomem *control = window->uncached + CONTROL - COMBINED;
+	unsigned int owners[] = { number, card->endpoint_count - 1 };
+	unsigned int n;
+
+	if (!window->on || card->gone)
+		return true;
+	for (n = 0; n < BARRIERS; n++) {
+		if (readl(control + owners[n % 2] * SEQUENCE_STRIDE) != U32_MAX)
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
+static void withdraw_page(struct dibber_card *card, unsigned int page)
+{
+	write_page(card, page, 0, 0, 0);
+	clear_bit(page, card->window.used);
+}
+
+/* Free the kept pages, if no store to them can wait any more. With the card locked. */
+static void free_kept(struct dibber_card *card)
+{
+	struct dibber_window *window = &card->window;
+	unsigned int page;
+
+	if (bitmap_empty(window->kept, DIBBER_WINDOW_PAGES) || !stores_ended(card, 0))
+		return;
+	for (page = 0; page < DIBBER_WINDOW_PAGES; page++) {
+		if (test_bit(page, window->kept))
+			withdraw_page(card, page);
+	}
+	bitmap_zero(window->kept, DIBBER_WINDOW_PAGES);
+	window->owners -= window->kept_owners;
+	window->kept_owners = 0;
+}
+
 /* Turn the window on, behind a start of the control program. With the card locked. */
 void dibber_window_open(struct dibber_card *card)
 {
@@ -152,6 +200,11 @@ void dibber_window_close(struct dibber_card *card)
 	if (window->on)
 		write_register(card, DIBBER_WINDOW_CONTROL, 0);
 	window->on = false;
+	/* What waits in the card is dropped, and begin() clears the table. */
+	bitmap_andnot(window->used, window->used, window->kept, DIBBER_WINDOW_PAGES);
+	bitmap_zero(window->kept, DIBBER_WINDOW_PAGES);
+	window->owners -= window->kept_owners;
+	window->kept_owners = 0;
 	if (window->scratch_key)
 		dibber_own_region_remove(&window->own, window->scratch_key);
 	window->scratch_key = 0;
@@ -207,6 +260,7 @@ static int map_locked(struct dibber_file *file, struct dibber_window_map *map)
 		return rc;
 	if (!window->on)
 		return -EOPNOTSUPP;
+	free_kept(card);
 	if (!file->windows && window->owners == window->shares) {
 		dibber_complain(card, "%u files have windows, which is all\n", window->owners);
 		return -ENOSPC;
@@ -257,34 +311,42 @@ int dibber_window_map(struct dibber_file *file, struct dibber_window_map *map)
 }
 
 /*
- * What was stored before arrives under the old entries, or every owner would hear of it. The
- * mappings of the file do not show the pages any more.
+ * Withdraw the window that begins at page `first`. The mappings of the file do not show it any
+ * more. Its entries and the file's share stay while its stores may wait (`ended` is false): under
+ * another entry they would reach other memory.
  */
-static void wait_for_stores(struct dibber_file *file)
-{
-	struct dibber_window *window = &file->card->window;
-
-	if (window->on)
-		readl(window->uncached + CONTROL - COMBINED + file->number * SEQUENCE_STRIDE);
-}
-
-/* Withdraw the window that begins at page `first`. */
-static void withdraw(struct dibber_file *file, unsigned int first)
+static void withdraw(struct dibber_file *file, unsigned int first, bool ended)
 {
 	struct dibber_window *window = &file->card->window;
 	unsigned int count = window->count[first], n;
 
-	for (n = 0; n < count; n++)
-		write_page(file->card, first + n, 0, 0, 0);
-	mutex_lock(&file->map_lock);
-	bitmap_clear(file->window, first, count);
-	mutex_unlock(&file->map_lock);
-	bitmap_clear(window->used, first, count);
+	for (n = 0; ended && n < count; n++)
+		withdraw_page(file->card, first + n);
+	if (!ended)
+		bitmap_set(window->kept, first, count);
 	window->count[first] = 0;
 	window->owner[first] = NULL;
+	mutex_lock(&file->map_lock);
+	bitmap_clear(file->window, first, count);
 	file->windows--;
-	if (!file->windows)
+	mutex_unlock(&file->map_lock);
+	if (file->windows)
+		return;
+	if (ended)
 		window->owners--;
+	else
+		window->kept_owners++;
+}
+
+/* Whether the file's stores have ended; with a line in the log if not. */
+static bool wait_for_stores(struct dibber_file *file)
+{
+	bool ended = stores_ended(file->card, file->number);
+
+	if (!ended)
+		dibber_complain(file->card,
+				"a window ends and its stores wait: its pages are kept\n");
+	return ended;
 }
 
 int dibber_window_unmap(struct dibber_file *file, u32 first)
@@ -298,8 +360,7 @@ int dibber_window_unmap(struct dibber_file *file, u32 first)
 		rc = -ENOENT;
 	} else {
 		dibber_mapping_end_pages(file, first, card->window.count[first]);
-		wait_for_stores(file);
-		withdraw(file, first);
+		withdraw(file, first, wait_for_stores(file));
 	}
 	mutex_unlock(&card->lock);
 	return rc;
@@ -309,12 +370,13 @@ int dibber_window_unmap(struct dibber_file *file, u32 first)
 void dibber_window_release(struct dibber_file *file)
 {
 	unsigned int first;
+	bool ended;
 
 	if (!file->windows)
 		return;
-	wait_for_stores(file);
+	ended = wait_for_stores(file);
 	for (first = 0; first < DIBBER_WINDOW_PAGES; first++) {
 		if (file->card->window.owner[first] == file)
-			withdraw(file, first);
+			withdraw(file, first, ended);
 	}
 }

@@ -20,6 +20,7 @@ TESTS = (
     "refusals",
     "shares",
     "revoked",
+    "cable",
     "keys",
     "kills",
     "children",

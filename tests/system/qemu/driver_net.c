@@ -439,22 +439,6 @@ static void test_mtu(void)
 
 /* Trouble -------------------------------------------------------------------------------------- */
 
-static void write_register(const char *card, uint32_t offset, uint32_t value)
-{
-	volatile uint32_t *bar;
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/class/misc/%s/device/resource0", card);
-	fd = open(path, O_RDWR);
-	bar = mmap(NULL, 0x10000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (bar == MAP_FAILED)
-		fatal(path);
-	bar[offset / 4] = value;
-	munmap((void *)bar, 0x10000);
-	close(fd);
-}
-
 /* Near-end loopback: neither end hears the other one, as without a cable. */
 static void pull_cable(void)
 {

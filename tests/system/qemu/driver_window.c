@@ -166,16 +166,22 @@ static void expect_no_page(const char *what, int fd, const struct dibber_window_
 		munmap(memory, PAGE);
 }
 
-static void begin_user(struct user *u, uint64_t length)
+static void begin_user_at(struct user *u, uint64_t offset, uint64_t length)
 {
 	expect("endpoint", open_endpoint(CARD, &u->e), 0);
 	u->map = request(length);
+	u->map.offset = offset;
 	expect("window", call(u->e.fd, DIBBER_IOC_WINDOW_MAP, &u->map), 0);
 	u->memory = map_page(u->e.fd, &u->map, u->map.first);
 	if (u->memory == MAP_FAILED) {
 		printf("a user's window: %m\n");
 		exit(1);
 	}
+}
+
+static void begin_user(struct user *u, uint64_t length)
+{
+	begin_user_at(u, 0, length);
 }
 
 static void end_user(struct user *u)
@@ -310,6 +316,54 @@ static void test_revoked(void)
 	end_user(&b);
 }
 
+/* Words of the far memory at `offset` that are neither 0 nor `value`. */
+static long other_words(uint64_t offset, uint64_t value)
+{
+	const uint64_t *word = (const uint64_t *)(far.memory + offset);
+	long found = 0;
+
+	for (uint64_t n = 0; n < PAGE / sizeof(*word); n++)
+		found += word[n] && word[n] != value;
+	return found;
+}
+
+/*
+ * A window ends while the cable is out and its stores wait in the card: more of them than the card
+ * has commands. No store reaches another window's memory, and the page can be had again later.
+ */
+static void test_cable(void)
+{
+	struct user a = { 0 }, b = { 0 }, c = { 0 };
+	volatile uint64_t *old, *new;
+	int tries = 0;
+
+	memset(far.memory, 0, 3 * DIBBER_APERTURE_PAGE);
+	begin_user(&a, PAGE);
+	old = (volatile uint64_t *)a.memory;
+	write_register("dibber0", DIBBER_HOST_LINK_CONTROL,
+		       1u << DIBBER_HOST_LINK_CONTROL_NEAR_SHIFT);
+	for (int n = 0; n < 120; n++)
+		old[4 * n] = 0xa;
+	expect("giving back", give_back(&a), 0);
+	begin_user_at(&b, DIBBER_APERTURE_PAGE, PAGE);
+	expect("another page", b.map.first != a.map.first, 1);
+	write_register("dibber0", DIBBER_HOST_LINK_CONTROL, 0);
+	while (barrier(&b) == UINT32_MAX && tries < 100)
+		tries++;
+	new = (volatile uint64_t *)b.memory;
+	new[1] = 0xb;
+	barrier(&b);
+	expect("the new window's store", (long)new[1], 0xb);
+	begin_user_at(&c, 2 * DIBBER_APERTURE_PAGE, PAGE);
+	expect("the page can be had again", c.map.first, a.map.first);
+	expect("wrong words in the old window", other_words(0, 0xa), 0);
+	expect("wrong words in the new window", other_words(DIBBER_APERTURE_PAGE, 0xb), 0);
+	expect("wrong words in the last window", other_words(2 * DIBBER_APERTURE_PAGE, 0), 0);
+	end_user(&a);
+	end_user(&b);
+	end_user(&c);
+}
+
 /* One owner's faults are not another's. */
 static void test_keys(void)
 {
@@ -425,8 +479,11 @@ static void test_reset(void)
 	waitpid(reader, &status, 0);
 	close(door);
 	expect("ones", memory[0] == UINT64_MAX, 1);
-	memory[0] = 8;
+	/* No word of a lost page is taken for a sequence. */
+	for (unsigned int n = 0; n < PAGE / sizeof(*memory); n++)
+		memory[n] = 0;
 	expect("the memory", *(long *)far.memory, 7);
+	fails("barrier", dib_window_barrier(window), DIB_ERR_LOST);
 	fails("check", dib_window_check(window), DIB_ERR_LOST);
 	dib_close(near.card);
 	munmap(near.memory, BYTES);
@@ -457,6 +514,7 @@ int main(int argc, char **argv)
 	TEST(refusals);
 	TEST(shares);
 	TEST(revoked);
+	TEST(cable);
 	TEST(keys);
 	TEST(kills);
 	TEST(children);
