@@ -23,6 +23,10 @@ os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']
 # and tests of Ctrl-C would fail.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# `nohup` ignores SIGHUP in the same way. With a handler the tests still survive a hang-up, and
+# programs that they start have the default action.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 # The same examples in every run, so a failure repeats. The time to make examples depends on the
 # machine, so it has no limit.

@@ -293,16 +293,6 @@ WORKERS = """
 """
 
 
-@pytest.fixture(autouse=True)
-def hang_up_signal():
-    """SIGHUP has its default action, although `nohup` may have started the tests: a program whose
-    parent ignores a signal ignores it, too.
-    """
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 @pytest.fixture
 def start(folder, tmp_path):
     """start(inside, **how) → (process, folder for temporary files) of a program with a pair that
