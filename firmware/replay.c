@@ -34,8 +34,22 @@ static RARE void rewind(uint32_t number)
 		bulk_rewind(number);
 }
 
-/* Several packets behind one gap may each bring a NAK. Only the first NAK after an
- * acknowledgement counts. If that replay is lost too, the timer finds out. */
+/*
+ * Whether a NAK tells something new. Several packets behind one gap may each bring a NAK. Only
+ * the first NAK after an acknowledgement counts. If that replay is lost too, the timer finds out.
+ *
+ * A late answer to a question also brings a NAK, and it clears LEFT.vain. Each rewind asks again,
+ * so several answers may be late in a row. Such a NAK finds that nothing of the incarnation was
+ * acknowledged, and that nothing has left since the last rewind. No timer would find out then.
+ */
+static bool nak_counts(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	return flow->acked != flow->rewound ||
+	       (flow->acked == flow->start && !flow_waits(number));
+}
+
 static RARE uint32_t take_naks(void)
 {
 	struct set naked;
@@ -49,7 +63,7 @@ static RARE uint32_t take_naks(void)
 		fast_claim(number);
 		/* Take over what this NAK acknowledged: all before the gap. */
 		flow_acknowledge(number);
-		if (is_lost(number) && flows[number].acked != flows[number].rewound)
+		if (is_lost(number) && nak_counts(number))
 			rewind(number);
 		set_add(&flow_work, number);
 	}

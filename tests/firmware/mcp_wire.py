@@ -222,8 +222,9 @@ class WiredCard(Card):
         (self.nak if answer == NAK else self.ack)(packet.flow, peer.acked)
 
     def answer(self, flow):
-        """The peer's late answer to the flow's question."""
+        """The peer's late answer to the flow's question. Packets leave from now on."""
         self.unsure.discard(flow)
+        self["LEFT", flow] = 0  # the answer clears VAIN, and nothing has left
         self.numbers[flow] = (self.peers[flow].held + 1) % 256
         self.library.fake_nak(flow)
 

@@ -8,7 +8,7 @@ import pytest
 from cut import packets_of, whole
 from dibber.interface.description import FLAG, STATUS, C
 from mcp_native import BULK, inline, put
-from mcp_wire import WiredCard
+from mcp_wire import Peer, WiredCard
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND
@@ -645,3 +645,50 @@ def test_packets_that_were_dropped_for_want_of_an_answer_count_as_lost(wired):
     wired.unsure = set()
     wired.settle(200 * MICROSECOND)
     assert wired.statuses == {0: 0} and wired.epoch[FLOW] == 2
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("fast", [0, 3])
+@pytest.mark.parametrize("again", ["timer", "link"])
+@pytest.mark.parametrize("kind,flow", [(put, FLOW), (inline, 1)], ids=["bulk", "express"])
+def test_a_peer_that_answers_its_second_question_late_too_is_sent_all_at_once(
+    wired, kind, flow, again, fast
+):
+    """The flow is rewound before the first answer, so it asks a second time. That answer comes
+    late too: it says that packets were dropped, and nothing of the flow has left.
+    """
+    wired.allow(fast)
+    wired.peers[flow] = Peer(57)
+    wired.unsure = {flow}
+    wired.ring(1, *[kind(cookie=n) for n in range(3)])
+    wired.settle()
+    if again == "timer":
+        wired.settle(200 * MICROSECOND)
+    else:
+        wired.link(1)
+        wired.settle()
+    assert wired.epoch[flow] == 2 and wired.statuses == {}
+    wired.answer(flow)
+    wired.settle()
+    assert wired.statuses == dict.fromkeys(range(3), STATUS.OK)
+    assert wired.incarnation[flow] == 1 and wired.peers[flow].executed == [(n, 0) for n in range(3)]
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("left,epoch", [(True, 2), (False, 3)], ids=["left", "nothing left"])
+def test_a_nak_without_progress_counts_only_if_nothing_can_have_started_the_timer(
+    wired, left, epoch
+):
+    """At the start of an incarnation, when the jobs are queued again after a first NAK."""
+    wired.ring(1, put(length=whole(3), cookie=0))
+    wired.step()
+    for nak in range(2):
+        job = wired.jobs.pop()
+        wired["JOB_SPACE"] += 1
+        wired.job_done(job.tag, 3)
+        if nak and left:
+            wired.left(FLOW, 2)
+        wired.nak(FLOW, -1)
+        wired.step()
+        wired.observe()
+    assert wired.epoch[FLOW] == epoch
