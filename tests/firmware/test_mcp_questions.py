@@ -5,7 +5,7 @@
 import pytest
 from dibber.interface.description import STATUS
 from mcp_native import BULK, inline, put
-from mcp_wire import WiredCard
+from mcp_wire import Peer, WiredCard
 
 MICROSECOND = 125
 FLOW = BULK + 1
@@ -28,15 +28,27 @@ def test_packets_that_were_dropped_for_want_of_an_answer_count_as_lost(wired):
 
 
 @pytest.mark.fault
+@pytest.mark.parametrize("fast", [0, 3])
+@pytest.mark.parametrize("again", ["timer", "link"])
 @pytest.mark.parametrize("kind,flow", [(put, FLOW), (inline, 1)], ids=["bulk", "express"])
-def test_each_of_two_answers_that_come_late_starts_a_replay(wired, kind, flow):
-    """The first question's time is over, so the flow is rewound and its target asked again. The
-    answer to the second question comes when the packets were dropped once more.
+def test_a_peer_that_answers_its_second_question_late_too_is_sent_all_at_once(
+    wired, kind, flow, again, fast
+):
+    """The flow is rewound before the first answer, so it asks a second time. That answer comes
+    late too: it says that packets were dropped, and nothing of the flow has left.
     """
+    wired.allow(fast)
+    wired.peers[flow] = Peer(57)
     wired.unsure = {flow}
-    wired.ring(1, kind(cookie=0))
-    wired.settle(200 * MICROSECOND)
+    wired.ring(1, *[kind(cookie=n) for n in range(3)])
+    wired.settle()
+    if again == "timer":
+        wired.settle(200 * MICROSECOND)
+    else:
+        wired.link(1)
+        wired.settle()
     assert wired.epoch[flow] == 2 and wired.statuses == {}
     wired.answer(flow)
-    wired.settle(50 * MICROSECOND)
-    assert wired.statuses == {0: STATUS.OK} and wired.epoch[flow] == 3
+    wired.settle()
+    assert wired.statuses == dict.fromkeys(range(3), STATUS.OK)
+    assert wired.incarnation[flow] == 1 and wired.peers[flow].executed == [(n, 0) for n in range(3)]

@@ -9,8 +9,10 @@ from migen import *
 from dibber.fabric.ring.numbers import RingNumbers
 from dibber.fabric.ring.port import RingSender
 from dibber.fabric.ring.reservation import RingReservation
-from dibber.fabric.ring.send import SLOTS, RingSend
+from dibber.fabric.ring.send import SLOT_BITS, SLOTS, RingSend
 from dibber.fabric.ring.transit import RingTransit
+from dibber.fabric.ring.words import ADDRESS_BITS
+from dibber.interface.description import CHANNEL
 from dibber.link.link_receiver import WordDecoder
 from gateware.link.items import word_items
 from gateware.models import ring
@@ -395,6 +397,73 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
         assert missing <= counts["lost"]
     assert counts["refused"] > 50 and counts["heard"] == counts["lost"] > 0
     assert gone == entered == [len(packets) for packets in sent.values()]
+
+
+class Offer(Record):
+    """What RingSender sees of a send buffer. Its packets have one word."""
+
+    def __init__(self):
+        super().__init__(
+            [
+                ("offer", 1),
+                ("head", 1),
+                ("target", ADDRESS_BITS),
+                ("slot", SLOT_BITS),
+                ("bad", 1),
+                ("begin", 1),
+                ("next_", 1),
+                ("data", 32),
+                ("last", 1),
+            ]
+        )
+
+
+def channels_sent(offered, packets):
+    """The channels of so many packets. `offered(channel, before)` says whether the channel offers
+    behind the packets of the channels `before`.
+    """
+    buffers = [Offer() for _ in range(CHANNELS)]
+    dut = RingSender(buffers)
+    dut.comb += [buffer.last.eq(1) for buffer in buffers]
+    sent = []
+
+    def main():
+        yield from drive(dut, up=1, free=1)
+        yield dut.source.ready.eq(1)
+        while len(sent) < packets:
+            for channel, buffer in enumerate(buffers):
+                yield buffer.offer.eq(offered(channel, sent))
+            yield
+            if (yield dut.begin):
+                sent.append((yield dut.channel))
+                assert (yield dut.urgent) == (sent[-1] == CHANNEL.CONTROL)
+            else:
+                assert not (yield dut.urgent)
+
+    run_simulation(dut, main())
+    return sent
+
+
+def test_a_channel_that_offers_waits_for_one_packet_of_each_channel_beside_control():
+    """EXPRESS, BULK and SPARE always offer. CONTROL offers behind each packet of another one. A
+    packet of CONTROL is urgent, and no other one.
+    """
+    others = channels_sent(lambda channel, sent: channel != CHANNEL.CONTROL, 9)
+    assert others == [CHANNEL.EXPRESS, CHANNEL.BULK, CHANNEL.SPARE] * 3
+    both = channels_sent(
+        lambda channel, sent: channel != CHANNEL.CONTROL or bool(sent and sent[-1] != channel), 18
+    )
+    assert both[1::2] == [CHANNEL.CONTROL] * 9 and both[::2] == others
+
+
+def test_a_channel_that_was_passed_over_keeps_its_turn_through_many_packets_of_control():
+    many = channels_sent(
+        lambda channel, sent: (
+            len(sent) % 6 > 0 if channel == CHANNEL.CONTROL else channel < CHANNEL.SPARE
+        ),
+        24,
+    )
+    assert many[::6] == [CHANNEL.EXPRESS, CHANNEL.BULK] * 2
 
 
 def test_each_packet_that_a_ring_leaves_behind_is_counted_once():

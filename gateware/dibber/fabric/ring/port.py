@@ -42,7 +42,7 @@ class RingSender(LiteXModule):
     """Choose the channel that sends next, and make a packet's words of its buffer.
 
     CONTROL goes first, then the lowest channel. After a packet of any channel except CONTROL, the
-    channels behind it go first once.
+    channels behind it go first once, also if packets of CONTROL come between.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ class RingSender(LiteXModule):
                 ending.eq(0),
                 prefix_word.eq(word),
                 bad.eq(of(choice, "bad")),
-                behind.eq(0),
+                # CONTROL leaves `behind` as it is. Otherwise EXPRESS would go first again, and BULK
+                # would wait for as long as both have packets.
                 *[If(choice[n], behind.eq((1 << channels) - (2 << n))) for n in range(1, channels)],
             ).Elif(inside & source.ready,
                 prefix.eq(0),
