@@ -34,7 +34,7 @@ ETHERNET_STATE = enum("ethernet_state", 8, "bits of ethernet_status.state",
     ("HEARD", 1, "`heard` and the header's `session` are those of the receiver of this frame"),
     ("PING",  2, "`ping` asks for a PONG"),
     ("PONG",  4, "`pong` is the number of the last PING"),
-    ("BEGUN", 8, "of a port with several peers: it is UP with the receiver of this frame"),
+    ("BEGUN", 8, "the sender is UP with the receiver of this frame"),
     ("NUMBER", 0xf0, "of a port with several peers: node number of the sender, modulo 16"),
 )
 

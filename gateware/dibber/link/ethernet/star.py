@@ -106,7 +106,7 @@ class EthernetStar(LiteXModule):
                 training.heard.eq(said.heard),
                 training.heard_session.eq(parser.session),
                 training.status.eq(said.whole & ((matches[n] & heard) | takes[n])),
-                slot.retrain.eq(self.retrain),
+                training.retrain.eq(self.retrain),
                 slot.own_number.eq(self.number),
                 knowns[n].eq(training.known),
                 ups[n].eq(training.up),

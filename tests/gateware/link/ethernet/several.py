@@ -138,6 +138,7 @@ class Several:
         """These peers, or all, come UP and stay so."""
         for peer in peers or self.peers:
             yield from self.say(peer, heard=False, begun=False)
+            yield from self.say(peer, begun=False)
             yield from self.say(peer)
             self.alive.add(peer)
         for peer in peers or self.peers:

@@ -72,6 +72,7 @@ def test_a_hello_gives_no_credit_though_its_header_has_the_first_session(seed):
     def main():
         (peer,) = several.peers
         yield from several.say(peer, heard=False, begun=False)
+        yield from several.say(peer, begun=False, credits=(LIMIT,) * CHANNELS)
         yield from several.say(peer, credits=(LIMIT,) * CHANNELS)
         queue.extend(2 * routed(1 - 3 & 15, [7] * 2 * LIMIT))
         yield from finish(lambda: several.data(peer), 200)
