@@ -162,11 +162,13 @@ def test_a_card_chooses_and_compares_by_no_inverted_bit(card):
     assert set(inversions(card)) == set()
 
 
-def test_a_port_with_several_peers_has_no_such_sum_and_no_such_inversion():
+def test_blocks_that_are_in_no_such_card_have_no_such_sum_and_no_such_inversion():
+    from dibber.link.ethernet.base_r.station import BaseRStation
     from dibber.link.ethernet.star import EthernetStar
 
-    port = EthernetStar(3).get_fragment()
-    assert set(faults(port)) == set(inversions(port)) == set()
+    for block in (EthernetStar(3), BaseRStation()):
+        fragment = block.get_fragment()
+        assert set(faults(fragment)) == set(inversions(fragment)) == set()
 
 
 def test_what_is_cut_is_found():

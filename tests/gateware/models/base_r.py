@@ -266,3 +266,34 @@ class Lock:
         else:
             self.passed, self.errors, self.high = 0, 0, False
         return slips
+
+
+def received(words):
+    """(data without FCS, whether it is bad) of each frame that a MAC makes of words.
+
+    A frame that does not end has its whole words. Less than eight bytes are no frame.
+    """
+    chars = [char for word in words for char in word]
+    frames, at = [], 0
+    while at + 8 <= len(chars):
+        preamble = chars[at : at + 8]
+        at += 4
+        if preamble[0] != (1, START) or any(bit for bit, _ in preamble[1:]):
+            continue
+        if preamble[7][1] != 0xD5:
+            continue
+        begin = at = at + 4
+        while at < len(chars) and not chars[at][0]:
+            at += 1
+        data = bytes(byte for _, byte in chars[begin:at])
+        if at == len(chars):
+            break
+        if chars[at] == (1, TERMINATE):
+            right = len(data) >= 64 and zlib.crc32(data[:-4]).to_bytes(4, "little") == data[-4:]
+            if len(data) >= 8:
+                frames.append((data[:-4], not right))
+        elif len(data) >= 8:
+            frames.append((data[: len(data) // 8 * 8], True))
+        at = begin + (at - begin + 7) // 8 * 8  # the frame's last word ends here
+        at -= at - begin and at % 4
+    return frames
