@@ -10,7 +10,7 @@ from litex.soc.interconnect import stream
 
 from dibber.layouts import frame_layout, xgmii_layout
 from dibber.link.ethernet.base_r.codec import SEQUENCE, START, TERMINATE
-from dibber.link.ethernet.base_r.crc import INITIAL, RESIDUE, crc32_next
+from dibber.link.ethernet.base_r.crc import INITIAL, RESIDUE, crc32_step
 from dibber.link.ethernet.frames import big_endian
 
 # IEEE 802.3-2018, table 31A-1 and 31B.1: MAC control, PAUSE, and the address of its frames.
@@ -151,13 +151,15 @@ class FrameReader(LiteXModule):
         rest_error = Signal()
         count  = Signal(4)     # words of the frame, up to 8
         crc    = Signal(32)
-        final  = Signal(32)    # with the bytes of the last word
+        final  = Signal(32)    # with the bytes of this word
+        bytes_ = Signal(4)     # of the frame in this word
         begins = Signal()
         length = Signal(3)     # bytes before the end in the last word
         ended  = Signal()      # the end is the first control character
         broken = Signal()
         good   = Signal()
         before = Signal(8)     # lanes: all below are data
+        statements, value = crc32_step(crc, sink.data, bytes_)
         self.comb += [
             source.first.eq(fresh),
             begins.eq((sink.control == 1) & (sink.data[:8] == START) & (sink.data[56:] == SFD)),
@@ -167,9 +169,9 @@ class FrameReader(LiteXModule):
                 length.eq(n)
             ) for n in range(8)],
             broken.eq((sink.control != 0) & ~ended),
-            Case(length, {
-                0: final.eq(crc),
-                **{n: final.eq(crc32_next(crc, sink.data, n)) for n in range(1, 8)}}),
+            bytes_.eq(Mux(sink.control == 0, 8, length)),
+            *statements,
+            final.eq(value),
             # 64 bytes are eight words, and then the end.
             good.eq(ended & (final == RESIDUE) & (count == 8)),
         ]
@@ -196,7 +198,7 @@ class FrameReader(LiteXModule):
                 ).Elif(sink.control == 0,
                     held.eq(1),
                     word.eq(sink.data),
-                    crc.eq(crc32_next(crc, sink.data, 8)),
+                    crc.eq(final),
                     If(count != 8, count.eq(count + 1)),
                     source.valid.eq(held),
                     source.data.eq(word)

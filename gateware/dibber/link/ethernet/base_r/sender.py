@@ -11,7 +11,7 @@ from litex.soc.interconnect import stream
 from dibber.layouts import frame_layout, xgmii_layout
 from dibber.link.ethernet.base_r.codec import (ERRORS, IDLE, IDLES, REMOTE_FAULT, START,
     TERMINATE)
-from dibber.link.ethernet.base_r.crc import INITIAL, crc32_next
+from dibber.link.ethernet.base_r.crc import INITIAL, crc32_step
 
 PREAMBLE = (int.from_bytes(bytes([START, *[0x55]*6, 0xd5]), "little"), 0x01)
 # The shortest frame without FCS has 60 bytes: seven words, and four bytes of the last one.
@@ -76,6 +76,7 @@ class FrameSender(LiteXModule):
         crc     = Signal(32, reset=INITIAL)
         after   = Signal(32)
         held, held_size, held_ends = Signal(64), Signal(4), Signal()
+        statements, value = crc32_step(crc, word, size)
         self.comb += [
             is_last.eq(padding | sink.last),
             bytes_.eq(Mux(padding, 0, Mux(sink.last, sink.bytes, 8))),
@@ -91,9 +92,8 @@ class FrameSender(LiteXModule):
             Case(bytes_, {
                 **{n: word.eq(sink.data & (2**(8*n) - 1)) for n in range(8)},
                 "default": word.eq(sink.data)}),
-            Case(size, {
-                **{n: after.eq(crc32_next(crc, word, n)) for n in range(1, 8)},
-                "default": after.eq(crc32_next(crc, word, 8))}),
+            *statements,
+            after.eq(value),
         ]
         self.sync += If(takes,
             held.eq(word),
