@@ -468,6 +468,10 @@ def frame_layout():
     """
     return EndpointDescription([("data", 64), ("bytes", 4), ("error", 1)])
 
+def xgmii_layout():
+    """Eight characters of XGMII, the first in `data` 7:0 and `control` 0: IEEE 802.3-2018, 46.3."""
+    return EndpointDescription([("data", 64), ("control", 8)])
+
 def unit_layout():
     """Eight bytes of a frame, moved so that its header is one unit. `whole`: all eight came."""
     return EndpointDescription([("data", 64), ("whole", 1), ("error", 1)])

@@ -1,9 +1,13 @@
-"""A comparison, a shift and a concatenation see each sum and each product whole.
+"""A comparison, a shift and a concatenation see each sum and each product whole. A choice and a
+comparison see no inverted value that Python makes negative.
 
 Verilog gives the operands of a comparison the width of the widest of them. The amount of a shift
 and the parts of a concatenation have the width of their own widest operand (IEEE 1364-2005, 5.4.1).
 What is above that width is lost, but Migen's own simulator keeps it. So such a fault does not show
 in a simulation of blocks.
+
+In that simulator `~` of a bit is -1 or -2, and both count as true in a `Mux`. An `If` takes the
+bits of its condition, so it is right.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -13,7 +17,7 @@ import sys
 
 import pytest
 from migen.fhdl.bitcontainer import value_bits_sign
-from migen.fhdl.structure import Cat, _Operator, _Slice
+from migen.fhdl.structure import Cat, Signal, _Operator, _Slice
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "boards"))
@@ -100,37 +104,71 @@ def sized(node):
     return []
 
 
-def faults(module):
+def faults(fragment):
     """(names of the operands, width) of each sum or product that is cut."""
-    fragment = module.get_fragment()
     for node in parts([fragment.comb, *fragment.sync.values()]):
         for value, width in sized(node):
             for found in short_sums(value, width):
                 yield tuple(name(term) for term in found.operands), width
 
 
-@pytest.mark.parametrize(
-    "width, options",
-    [
-        (64, {"window": True}),
-        (128, {"window": True}),
-        (128, {"mtu": 9000}),
-        (64, {"fabric": "ring"}),
-        (256, {}),
-    ],
-    ids=["64 bits, window", "128 bits, window", "128 bits, Ethernet", "64 bits, ring", "256 bits"],
-)
-def test_a_card_cuts_no_sum_or_product_that_it_compares_shifts_by_or_joins(
-    width, options, tmp_path
-):
-    card = board.SimCard(board.SourceList(tmp_path), width, 125e6, **options)
+def negative(value):
+    """Whether an inversion makes the value negative in Migen's simulator."""
+    if not isinstance(value, _Operator) or value.op in COMPARISONS:
+        return False
+    if value.op == "~":
+        return True
+    found = [negative(operand) for operand in operands(value)]
+    return all(found) if value.op == "&" else any(found)
+
+
+def signals(value):
+    """Names of all signals of a value."""
+    return tuple(name(node) for node in parts(value) if isinstance(node, Signal))
+
+
+def inversions(fragment):
+    """Names of the signals of each choice or comparison that sees a negative value."""
+    for node in parts([fragment.comb, *fragment.sync.values()]):
+        if isinstance(node, _Operator) and (
+            (node.op == "m" and negative(node.operands[0]))
+            or (node.op in COMPARISONS and any(map(negative, node.operands)))
+        ):
+            yield signals(node)
+
+
+CARDS = {
+    "64 bits, window": (64, {"window": True}),
+    "128 bits, window": (128, {"window": True}),
+    "128 bits, Ethernet": (128, {"mtu": 9000}),
+    "64 bits, ring": (64, {"fabric": "ring"}),
+    "256 bits": (256, {}),
+}
+
+
+@pytest.fixture(scope="module", params=CARDS)
+def card(request, tmp_path_factory):
+    width, options = CARDS[request.param]
+    return board.SimCard(
+        board.SourceList(tmp_path_factory.mktemp("card")), width, 125e6, **options
+    ).get_fragment()
+
+
+def test_a_card_cuts_no_sum_or_product_that_it_compares_shifts_by_or_joins(card):
     assert {found for found in faults(card) if found[0] not in KNOWN} == set()
 
 
-def test_no_sum_of_a_port_with_several_peers_loses_its_carry():
+def test_a_card_chooses_and_compares_by_no_inverted_bit(card):
+    assert set(inversions(card)) == set()
+
+
+def test_blocks_that_are_in_no_such_card_have_no_such_sum_and_no_such_inversion():
+    from dibber.link.ethernet.base_r.station import BaseRStation
     from dibber.link.ethernet.star import EthernetStar
 
-    assert set(faults(EthernetStar(3))) == set()
+    for block in (EthernetStar(3), BaseRStation()):
+        fragment = block.get_fragment()
+        assert set(faults(fragment)) == set(inversions(fragment)) == set()
 
 
 def test_what_is_cut_is_found():
@@ -146,4 +184,21 @@ def test_what_is_cut_is_found():
                 much.eq(Cat(few, few + more)),
             ]
 
-    assert [width for _, width in faults(Sums())] == [4, 4, 4]
+    assert [width for _, width in faults(Sums().get_fragment())] == [4, 4, 4]
+
+
+def test_an_inverted_choice_or_comparison_is_found_and_a_masked_one_is_not():
+    from migen import If, Module, Mux, Signal
+
+    class Choices(Module):
+        def __init__(self):
+            one, two, three = Signal(), Signal(), Signal()
+            self.comb += [
+                three.eq(Mux(~one, two, 0)),
+                three.eq(Mux(one & ~two, one, 0)),
+                three.eq(Mux(~one & ~two, one, 0)),
+                three.eq(~one == two),
+                If(~one, three.eq(Mux((one | ~two) == 0, 0, ~one))),
+            ]
+
+    assert len(list(inversions(Choices().get_fragment()))) == 4

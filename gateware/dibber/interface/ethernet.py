@@ -34,7 +34,7 @@ ETHERNET_STATE = enum("ethernet_state", 8, "bits of ethernet_status.state",
     ("HEARD", 1, "`heard` and the header's `session` are those of the receiver of this frame"),
     ("PING",  2, "`ping` asks for a PONG"),
     ("PONG",  4, "`pong` is the number of the last PING"),
-    ("BEGUN", 8, "of a port with several peers: it is UP with the receiver of this frame"),
+    ("BEGUN", 8, "the sender is UP with the receiver of this frame"),
     ("NUMBER", 0xf0, "of a port with several peers: node number of the sender, modulo 16"),
 )
 
@@ -47,7 +47,9 @@ ETHERNET_COUNTER = enum("ethernet_counter", 4, "counters of a port's frames",
     ("FRAMES_BAD",      "frames dropped: wrong FCS, too short, or a header that is no header"),
     ("FRAMES_GAP",      "frames accepted behind a gap: what lay between is lost"),
     ("FRAMES_LATE",     "frames dropped: a later one of the channel came before, or it came twice"),
-    ("FRAMES_NO_ROOM",  "frames dropped: the channel's buffer was full"),
+    ("FRAMES_NO_ROOM",
+        "frames dropped: the channel's buffer was full; and, of a port with several peers, packets "
+        "whose peer gave no credit for 8 ms"),
 )
 
 ETHERNET_HEADER = struct("ethernet_header", 8,

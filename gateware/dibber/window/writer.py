@@ -205,7 +205,7 @@ class CommandWriter(LiteXModule):
             dword(INLINE, "key"):     Mux(near, scratch_key, page.key),
             dword(INLINE, "block"):   length,
             dword(INLINE, "offset"):  Mux(near, Cat(first, slot), offset[:32]),
-            dword(INLINE, "offset", 4): only(~near, offset[32:]),
+            dword(INLINE, "offset", 4): Mux(near, 0, offset[32:]),
             dword(COMMAND, "source") + WALK["key"].offset//4:        only(near, page.key),
             dword(COMMAND, "source") + WALK["block"].offset//4:      only(near, length),
             dword(COMMAND, "source") + WALK["offset"].offset//4:     only(near, offset[:32]),

@@ -11,15 +11,25 @@ from litex.soc.interconnect import stream
 from dibber.common.one_hot import lowest_one, value_of
 from dibber.layouts import fragment_layout, stored_layout
 
+# A fragment waits so many periods of STATUS frames for credit: 8 ms at 156.25 MHz. This is the limit
+# that a switch has for a packet: SWITCH register LIMIT.
+WAIT_PERIODS = 320
+
 # Departure ----------------------------------------------------------------------------------------
 
 class Departure(LiteXModule):
     """The next fragment of a channel waits for its peer's credit, returns to this card, or is
     dropped because its peer is not UP.
 
+    A fragment that waits `patience` ticks is dropped, with the rest of its packet. After that, each
+    packet to this peer is dropped at once if it has no credit, until a fragment to this peer is
+    sent. So a peer that takes nothing costs the others of its channel one wait, not one for each
+    packet.
+
     Parameters
     ----------
-    peers : their number
+    peers    : their number
+    patience : ticks that a fragment waits for credit
 
     Attributes
     ----------
@@ -30,11 +40,14 @@ class Departure(LiteXModule):
     wants   : Signal(), in   the frame's builder takes a unit
     sends   : Signal(), in   the fragment goes into a frame
     waits   : Signal(), out  it may go if there is credit. It was there in the cycle before
+    allowed : Signal(), in   with `waits`: its peer gave the credit for it
+    tick    : Signal(), in   pulse, by which waits are counted
+    refused : Signal(), out  one cycle for each packet that is dropped for want of credit
     loop    : Endpoint(stored_layout), out   a packet to this card. It has one fragment
 
     Cycles: 0; a dropped or returned fragment takes a cycle, and one for each unit.
     """
-    def __init__(self, peers):
+    def __init__(self, peers, patience):
         self.fragments = head  = stream.Endpoint(fragment_layout(peers + 1))
         self.units     = units = stream.Endpoint([("data", 64)])
         self.ups   = Signal(peers)
@@ -42,6 +55,9 @@ class Departure(LiteXModule):
         self.wants = Signal()
         self.sends = Signal()
         self.waits = Signal()
+        self.allowed = Signal()
+        self.tick    = Signal()
+        self.refused = refused = Signal()
         self.loop  = loop = stream.Endpoint(stored_layout())
 
         # # #
@@ -55,10 +71,18 @@ class Departure(LiteXModule):
         at_first = Signal()
         half     = Signal()
         bad      = Signal()
+        drops    = Signal()       # the last fragment was dropped, and did not end its packet
+        passes   = Signal()
+        lacks    = Signal()       # it waits for credit
+        age      = Signal(max=patience + 1)  # ticks since it waits
+        shut     = Signal(peers)  # peers for whose credit a fragment waited too long
         self.comb += [
             alive.eq((head.target[:peers] & self.ups) != 0),
-            self.waits.eq(~moving & head.valid & alive & settled),
-            diverts.eq(~moving & ~self.busy & head.valid & ~alive),
+            passes.eq(alive & ~(drops & ~head.starts)),
+            self.waits.eq(~moving & head.valid & passes & settled),
+            lacks.eq(self.waits & ~self.allowed & ~self.busy & ~self.sends),
+            refused.eq(lacks & ((age == patience) | ((head.target[:peers] & shut) != 0))),
+            diverts.eq(~moving & ~self.busy & head.valid & (~passes | refused)),
             head.ready.eq(self.sends | diverts),
             loop.valid.eq(moving & returns & units.valid),
             loop.data.eq(units.data),
@@ -70,6 +94,20 @@ class Departure(LiteXModule):
         ]
         self.sync += [
             settled.eq(head.valid & ~head.ready & ~moving),
+            If(~lacks | refused,
+                age.eq(0)
+            ).Elif(self.tick,
+                age.eq(age + 1)
+            ),
+            If(self.sends,
+                drops.eq(0),
+                shut.eq(shut & self.ups & ~head.target[:peers])
+            ).Elif(refused,
+                shut.eq((shut & self.ups) | head.target[:peers])
+            ).Else(
+                shut.eq(shut & self.ups)
+            ),
+            If(diverts, drops.eq(~head.ends)),
             If(diverts,
                 moving.eq(1),
                 left.eq(head.units),

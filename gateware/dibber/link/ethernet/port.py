@@ -108,6 +108,7 @@ class EthernetPort(LiteXModule):
             training.heard.eq(receiver.heard),
             training.heard_session.eq(receiver.heard_session),
             training.alive.eq(receiver.alive),
+            training.got_data.eq(receiver.got_data),
 
             *[getattr(transmitter, name).eq(getattr(training, name))
                 for name in ["peer_mac", "session", "peer", "peer_session", "known", "up",

@@ -249,6 +249,7 @@ class FrameReceiver(LiteXModule):
     status  : Signal(), out      a good STATUS frame came, for whatever session; of it:
     sender, nonce, their_session, state, heard, heard_session, ping, pong : Signal, out
     alive   : Signal(), out      a good frame of the peer came: DATA of this session, or STATUS
+    got_data : Signal(), out     a good DATA frame of this session came
     credit_came   : Signal(channels), out   the peer gave credit in this session
     credit_values : list of Signal(16), out
     credits : list of Signal(16), out   what the other end may send
@@ -275,6 +276,7 @@ class FrameReceiver(LiteXModule):
         self.ping          = said.ping
         self.pong          = said.pong
         self.alive         = Signal()
+        self.got_data      = Signal()
         self.credit_came   = Signal(channels)
         self.credit_values = [Signal(16) for _ in range(channels)]
 
@@ -337,7 +339,7 @@ class FrameReceiver(LiteXModule):
         ]
 
         # Both -------------------------------------------------------------------------------------
-        got = Signal()  # a good DATA frame has ended
+        got = self.got_data
         self.comb += [
             got.eq(parser.end & parser.good & accepted),
             self.alive.eq((whole & from_peer) | got),

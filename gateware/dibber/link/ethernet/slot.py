@@ -6,7 +6,6 @@ from migen import *
 
 from litex.gen import *
 
-from dibber.interface.ethernet import ETHERNET_STATE
 from dibber.link.ethernet.buffer import ChannelReceiver
 from dibber.link.ethernet.sender import Credit
 from dibber.link.ethernet.training import EthernetTraining
@@ -23,9 +22,6 @@ class PeerSlot(LiteXModule):
     The slot is free while its training is DOWN. The port gives `status` to it for a frame of its
     peer, and while it is free for a frame of a card that has no slot.
 
-    A peer that is UP says so in its STATUS frames (BEGUN), and it sends DATA. If such a peer no
-    longer says so, it has begun anew, though its session may have the number of the one before.
-
     Parameters
     ----------
     depths : units in the buffer of each channel
@@ -33,9 +29,8 @@ class PeerSlot(LiteXModule):
 
     Attributes
     ----------
-    training : EthernetTraining, with inputs `signal`, `test`, `mac`, `nonce`, `status` and what the
-               frame says. Its `retrain` is driven here
-    retrain  : Signal(), in     pulse: end the session
+    training : EthernetTraining, with inputs `signal`, `test`, `mac`, `nonce`, `retrain`, `status`
+               and what the frame says
     own_number : Signal(4), in  of this card, as STATUS frames tell it
     got_data : Signal(), in     a good DATA frame of this session came
     taken    : Signal(), in     with a STATUS frame: another peer has the number that it tells
@@ -49,7 +44,6 @@ class PeerSlot(LiteXModule):
     def __init__(self, depths, period):
         self.training   = training = EthernetTraining(period)
         self.schedule   = schedule = StatusSchedule(depths, period, 18 + TURN_BITS)
-        self.retrain    = Signal()
         self.own_number = Signal(TURN_BITS)
         self.got_data   = Signal()
         self.taken      = Signal()
@@ -70,12 +64,9 @@ class PeerSlot(LiteXModule):
                 schedule.credits[n].eq(receiver.credit),
             ]
 
-        says_begun = Signal()  # the STATUS frame has BEGUN
-        has_begun  = Signal()  # the peer said so in this session, or sent DATA
         self.comb += [
             self.matches.eq(training.known & (training.sender == training.peer_mac)),
-            says_begun.eq((training.said_state & ETHERNET_STATE.BEGUN) != 0),
-            training.retrain.eq(self.retrain | (training.of_peer & has_begun & ~says_begun)),
+            training.got_data.eq(self.got_data),
             training.alive.eq(training.status | self.got_data),
             schedule.state.eq(Cat(training.session, training.peer_session, training.known,
                 training.up, self.own_number)),
@@ -86,9 +77,5 @@ class PeerSlot(LiteXModule):
                 self.number.eq(training.said_state[NUMBER_LSB:]),
                 self.named.eq(~self.taken),
             ),
-            If((training.of_peer & says_begun) | self.got_data, has_begun.eq(1)),
-            If(training.clear,
-                has_begun.eq(0),
-                If(~training.status, self.named.eq(0)),
-            ),
+            If(training.clear & ~training.status, self.named.eq(0)),
         ]

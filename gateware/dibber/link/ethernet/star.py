@@ -11,7 +11,7 @@ from dibber.common.pulses import Pulses
 from dibber.interface.description import LINK_REASON, LINK_STATE
 from dibber.interface.ethernet import ETHERNET_KIND, ETHERNET_STATE
 from dibber.link.ethernet.buffer import PacketReader
-from dibber.link.ethernet.departure import Departure, PacketMerge
+from dibber.link.ethernet.departure import WAIT_PERIODS, Departure, PacketMerge
 from dibber.link.ethernet.frames import BROADCAST, payload_units
 from dibber.link.ethernet.receiver import FrameParser, StatusReader
 from dibber.link.ethernet.sender import Packer
@@ -40,6 +40,7 @@ class EthernetStar(LiteXModule):
     Parameters
     ----------
     peers : of other cards, 2 to 15
+    patience : periods that a packet waits for its peer's credit
     the others : as of EthernetPort; `buffers` are those of each slot
 
     Attributes
@@ -53,7 +54,7 @@ class EthernetStar(LiteXModule):
     Cycles: as of EthernetPort. A prefix word takes one more.
     """
     def __init__(self, peers, channels=4, mtu=9000, vlan=None, priority=0, buffers=BUFFER_UNITS,
-                 queues=QUEUE_UNITS, period=PERIOD_CYCLES):
+                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, patience=WAIT_PERIODS):
         assert 2 <= peers < 1 << TURN_BITS
         assert 2 <= channels <= 4
         assert 72 <= mtu <= 9216
@@ -106,7 +107,7 @@ class EthernetStar(LiteXModule):
                 training.heard.eq(said.heard),
                 training.heard_session.eq(parser.session),
                 training.status.eq(said.whole & ((matches[n] & heard) | takes[n])),
-                slot.retrain.eq(self.retrain),
+                training.retrain.eq(self.retrain),
                 slot.own_number.eq(self.number),
                 knowns[n].eq(training.known),
                 ups[n].eq(training.up),
@@ -192,6 +193,8 @@ class EthernetStar(LiteXModule):
         packers, departures, steers = [], [], []
         chosen = Signal(channels)  # one-hot: the channel whose frame is sent
         begins = Signal()          # a DATA frame begins
+        beat   = Signal(max=period)
+        self.sync += If(beat == period - 1, beat.eq(0)).Else(beat.eq(beat + 1))
         self.comb += [
             table.number.eq(self.number),
             table.ups.eq(ups),
@@ -200,7 +203,7 @@ class EthernetStar(LiteXModule):
         ]
         for c, queue in enumerate(queues):
             # Sent.
-            packer, departure = Packer(*queue, targets=peers + 1), Departure(peers)
+            packer, departure = Packer(*queue, targets=peers + 1), Departure(peers, patience)
             steer = Steer(table, peers, loops=c == CONTROL)
             self.add_module(f"steer{c}", steer)
             self.add_module(f"packer{c}", packer)
@@ -222,6 +225,8 @@ class EthernetStar(LiteXModule):
                 departure.busy.eq(chosen[c]),
                 departure.wants.eq(builder.units.ready),
                 departure.sends.eq(begins & scheduler.choice[c]),
+                departure.allowed.eq(allowed),
+                departure.tick.eq(beat == period - 1),
                 allowed.eq(value_of(packer.fragments.target[:peers],
                     [slot.limits[c].allowed for slot in slots])),
                 scheduler.may[c].eq(departure.waits & allowed),
@@ -374,12 +379,13 @@ class EthernetStar(LiteXModule):
                 (parser.end & parser.good & said.short),
             "FRAMES_GAP":      any_of("gap"),
             "FRAMES_LATE":     any_of("late"),
-            "FRAMES_NO_ROOM":  any_of("no_room"),
+            "FRAMES_NO_ROOM":  any_of("no_room") |
+                Reduce("OR", [departure.refused for departure in departures]),
         }
         self.counters = {
             "CODE_ERRORS":      self.frame_counters["FRAMES_BAD"],
             "DISPARITY_ERRORS": Constant(0),
-            "SLACK_OVERFLOW":   self.frame_counters["FRAMES_NO_ROOM"],
+            "SLACK_OVERFLOW":   any_of("no_room"),
             "STOPS_SENT":       Constant(0),
             "STOPS_RECEIVED":   Constant(0),
             "STOPPED_CYCLES":   self.stopped != 0,

@@ -23,6 +23,13 @@ class EthernetTraining(LiteXModule):
     sessions, and no frame of an earlier session is taken for one of this session. If the peer has
     another session, or does not hear this one, the port goes DOWN.
 
+    After its power-up, a port may have the nonce and the session of before. So numbers do not show
+    everything. STATUS frames also say whether their sender is UP (BEGUN):
+
+    - A peer that was UP and no longer says so has begun anew: the port goes DOWN.
+    - A peer that is UP may be so with the port of before the power-up. So a port comes UP only if a
+      frame in this session showed the peer when it was not UP. Else it takes the next session.
+
     In DOWN, STATUS frames go to all stations. The first sender of one is the peer until the port is
     DOWN again.
 
@@ -40,6 +47,7 @@ class EthernetTraining(LiteXModule):
     status  : Signal(), in      a STATUS frame came, and its fields:
     sender, said_nonce, said_session, said_state, heard, heard_session : Signal, in
     alive   : Signal(), in      a frame of the peer came
+    got_data : Signal(), in     a good DATA frame of this session came
     of_peer : Signal(), out     the STATUS frame is the peer's
     state   : Signal(4), out    enum link_state
     reason  : Signal(4), out    enum link_reason
@@ -66,6 +74,7 @@ class EthernetTraining(LiteXModule):
         self.heard         = Signal(16)
         self.heard_session = Signal(8)
         self.alive   = Signal()
+        self.got_data = Signal()
         self.state   = state = Signal(4, reset=LINK_STATE.DOWN)
         self.reason  = Signal(4)
         self.up      = Signal()
@@ -87,6 +96,12 @@ class EthernetTraining(LiteXModule):
         self.of_peer = of_peer = Signal()
         renewed  = Signal()  # the peer has begun anew, or thinks that this port has
         hears_us = Signal()
+        begun    = Signal()  # the peer is UP, as it says
+        begins   = Signal()  # it hears a port at this address, and is not UP
+        met      = Signal()  # a frame of the peer's session said that it was not UP
+        same     = Signal()  # the peer's session is that of its frames before
+        stale    = Signal()  # the peer may be UP with this port of before its power-up
+        was_up   = Signal()  # the peer said that it is UP, or sent DATA
         down     = Signal()  # to DOWN or TEST, from each state
         loopback = Signal()  # our own frames came
         verdict  = Signal(4, reset=LINK_REASON.NO_HELLO)
@@ -98,12 +113,15 @@ class EthernetTraining(LiteXModule):
             looped.eq(self.status & ((self.sender == self.mac) |
                 ((self.said_nonce == self.nonce) & (self.nonce != 0)))),
             of_peer.eq(self.status & ~looped & self.known & (self.sender == self.peer_mac)),
-            renewed.eq(of_peer & (~hears_us | (self.said_session != self.peer_session) |
-                (self.said_nonce != self.peer))),
+            same.eq((self.said_session == self.peer_session) & (self.said_nonce == self.peer)),
+            begun.eq((self.said_state & ETHERNET_STATE.BEGUN) != 0),
+            begins.eq(((self.said_state & ETHERNET_STATE.HEARD) != 0) & ~begun),
+            renewed.eq(of_peer & (~hears_us | ~same | (was_up & ~begun))),
+            stale.eq(of_peer & hears_us & begun & ~(met & same)),
             hears_us.eq(((self.said_state & ETHERNET_STATE.HEARD) != 0) &
                 (self.heard == self.nonce) & (self.heard_session == self.session)),
             down.eq(~self.signal | self.retrain | self.test | (self.known & silenced) |
-                (self.up & renewed)),
+                (self.up & renewed) | ((state == LINK_STATE.ALIGN) & stale)),
             self.trained.eq((state == LINK_STATE.ALIGN) & of_peer & hears_us & ~down),
             self.lost.eq(self.up & down),
         ]
@@ -115,15 +133,19 @@ class EthernetTraining(LiteXModule):
                     self.peer_mac.eq(self.sender),
                     self.peer_session.eq(self.said_session),
                     self.peer.eq(self.said_nonce),
+                    met.eq(begins),
                     state.eq(LINK_STATE.ALIGN),
                 ),
                 LINK_STATE.ALIGN: If(of_peer,
                     self.peer_session.eq(self.said_session),
                     self.peer.eq(self.said_nonce),
+                    met.eq(begins | (met & same)),
                     If(hears_us, state.eq(LINK_STATE.UP)),
                 ),
                 LINK_STATE.TEST:  state.eq(LINK_STATE.DOWN),
             }),
+            If((of_peer & begun) | self.got_data, was_up.eq(1)),
+            If(~self.known, was_up.eq(0)),
             If(looped, loopback.eq(1)),
             If((self.status & ~looped) | ~self.signal, loopback.eq(0)),
             If(self.known & silenced, verdict.eq(LINK_REASON.SILENCE)),

@@ -365,7 +365,7 @@ class FrameTransmitter(LiteXModule):
             builder.channel.eq(value_of(scheduler.choice, range(channels))),
             builder.state.eq(Cat(
                 self.nonce, self.session,
-                Cat(self.known, self.ping.ready, self.pong.valid, Constant(0, 5)),
+                Cat(self.known, self.ping.ready, self.pong.valid, self.up, Constant(0, 4)),
                 self.peer, self.ping.number, self.pong.number)),
             builder.credits.eq(Cat(*self.credits)),
             schedule.told.eq(builder.told),

@@ -46,6 +46,7 @@ class Peer:
         self.theirs = None  # the port's session with it
         self.credits = [0] * CHANNELS
         self.frames = []  # that the port sent to it
+        self.gives = (4096,) * CHANNELS  # units
 
     def hears(self, data):
         if data[:6] not in (self.mac, BROADCAST):
@@ -60,9 +61,9 @@ class Peer:
         else:
             self.credits[frame.credit[0]] = frame.credit[1]
 
-    def status(self, mac, nonce, begun=True, heard=True, credits=(4096,) * CHANNELS):
+    def status(self, mac, nonce, begun=True, heard=True, credits=None):
         known = (nonce, self.theirs, mac) if heard else None
-        frame = status_frame(self.mac, self.nonce, self.session, known, credits)
+        frame = status_frame(self.mac, self.nonce, self.session, known, credits or self.gives)
         frame.status["state"] |= self.number << 4 | (ETHERNET_STATE.BEGUN if begun else 0)
         return frame.encode()
 
@@ -72,8 +73,8 @@ class Several:
 
     NUMBER, NONCE = 3, 0xBEEF
 
-    def __init__(self, numbers, random=None, peers=3, take=1.0):
-        self.port = EthernetStar(peers, **OPTIONS)
+    def __init__(self, numbers, random=None, peers=3, take=1.0, **options):
+        self.port = EthernetStar(peers, **OPTIONS, **options)
         self.peers = [Peer(number) for number in numbers]
         self.random, self.share = random or Random(1), take
         self.give, self.sent = [], []
@@ -138,6 +139,7 @@ class Several:
         """These peers, or all, come UP and stay so."""
         for peer in peers or self.peers:
             yield from self.say(peer, heard=False, begun=False)
+            yield from self.say(peer, begun=False)
             yield from self.say(peer)
             self.alive.add(peer)
         for peer in peers or self.peers:

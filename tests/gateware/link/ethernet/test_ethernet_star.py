@@ -72,6 +72,7 @@ def test_a_hello_gives_no_credit_though_its_header_has_the_first_session(seed):
     def main():
         (peer,) = several.peers
         yield from several.say(peer, heard=False, begun=False)
+        yield from several.say(peer, begun=False, credits=(LIMIT,) * CHANNELS)
         yield from several.say(peer, credits=(LIMIT,) * CHANNELS)
         queue.extend(2 * routed(1 - 3 & 15, [7] * 2 * LIMIT))
         yield from finish(lambda: several.data(peer), 200)
@@ -398,3 +399,37 @@ def test_without_a_prefix_a_packet_goes_to_the_only_peer_and_with_more_it_is_dro
         assert len(several.data(first)) == 1 and several.data(second) == []
 
     several.run(main(), source(several.port.sinks[1], growing(queue), Random(seed)))
+
+
+def test_a_peer_that_gives_no_credit_costs_the_others_of_its_channel_one_wait(seed):
+    """The rest of a packet is dropped whose first fragment was sent. When the peer gives credit
+    again, it gets whole packets."""
+    patience = 12
+    several = Several([1, 2], patience=patience)
+    first, second = several.peers
+    first.gives = (4096, 4096, LIMIT, 4096)
+    to_first, to_second = 1 - 3 & 15, 2 - 3 & 15
+    queue = []
+
+    def main():
+        yield from several.up()
+        queue.extend(routed(to_first, [1] * 6 * LIMIT))
+        queue.extend(routed(to_second, [2]))
+        yield from pause((patience - 2) * PERIOD)
+        assert several.data(second) == [] and several.counts["FRAMES_NO_ROOM"] == 0
+        yield from finish(lambda: several.data(second), 4 * PERIOD)
+        assert len(several.data(first)) == 1 and several.counts["FRAMES_NO_ROOM"] == 1
+        for word in (3, 4):
+            queue.extend(routed(to_first, [word] * 6 * LIMIT) + routed(to_second, [word]))
+        yield from finish(lambda: len(several.data(second)) == 3, PERIOD)
+        assert several.counts["FRAMES_NO_ROOM"] == 3
+        first.gives = (4096,) * CHANNELS
+        yield from several.say(first)
+        queue.extend(routed(to_first, [5] * 6 * LIMIT))
+        yield from finish(lambda: len(several.data(first)) == 4, PERIOD)
+
+    several.run(main(), source(several.port.sinks[2], growing(queue), Random(seed)))
+    begun, *after = several.data(first)
+    assert [frame.position for frame in after] == [LIMIT, 2 * LIMIT, 3 * LIMIT]
+    assert begun.starts and not begun.ends and after[0].starts and after[-1].ends
+    assert several.counts["SLACK_OVERFLOW"] == 0 and several.counts["LINK_LOST"] == 0
