@@ -138,7 +138,8 @@ class FlowTurns(LiteXModule):
         home   = Signal(C.NODES)  # by source: the link of its last packet
         bits   = [Signal(C.NODES, name=f"bits{n}") for n in range(LINKS)]  # one-hot: `nodes`
         inside = [Signal(max=most + 1, name=f"inside{n}") for n in range(LINKS)]
-        after  = [Signal(max=most + 1, name=f"after{n}") for n in range(LINKS)]  # this cycle's `inside`
+        # `inside` from the next cycle on.
+        after  = [Signal(max=most + 1, name=f"after{n}") for n in range(LINKS)]
         rest   = [Signal(max=most + 1, name=f"rest{n}") for n in range(LINKS)]  # to be waited for
         waits  = Signal(LINKS)    # `rest` is valid
         same   = Signal()

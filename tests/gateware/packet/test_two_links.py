@@ -355,7 +355,7 @@ def test_no_sum_loses_its_carry(block):
 
 
 def test_two_flows_have_1_9_times_the_rate_only_if_their_jobs_are_cut():
-    one = two_links.sent(job=1, cut=False, places=PLACES, links=1)
-    assert two_links.sent(256, True, PLACES) >= 1.9 * one
-    assert two_links.sent(16, False, PLACES) < 1.2 * one
-    assert two_links.received(places=1) * two_links.LINK >= 1.9
+    one = two_links.sent(1, False, 128, links=1)
+    assert two_links.sent(256, True, 128) >= 1.9 * one
+    assert two_links.sent(16, False, 128) < 1.2 * one
+    assert two_links.received(128) * two_links.LINK >= 1.9
