@@ -8,6 +8,7 @@ FILES = (
     "slack",
     "flow_state",
     "interleave",
+    "two_links",
     "bonding",
     "deposits",
     "flows",
