@@ -5,7 +5,7 @@ import sys
 from dibber_cli.pipe import quiet
 
 
-def main():
+def main() -> int | None:
     # The imports take a second. Signals already end the program properly in this time.
     from dibber_cli.main import main
 

@@ -2,19 +2,24 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
+from collections.abc import Mapping
 
 import libdibber
 
 from dibber_cli import counts, files, numbers, output, paths
 from dibber_cli.errors import CommandError
+from dibber_cli.intermixed import Command, Commands
+
+Counted = tuple[dict[str, int], int]  # counters by name, and the card's clock in cycles
 
 
-def _base_name(uri):
+def _base_name(uri: str) -> str:
     return paths.kept_of(uri, "counters", "json")
 
 
-def _parsed(text, name):
+def _parsed(text: bytes, name: str) -> Counted:
     """(counters by name, cycles) of a JSON document that this command or `info --json` printed."""
     try:
         document = json.loads(text)
@@ -29,7 +34,7 @@ def _parsed(text, name):
     return counters, cycles
 
 
-def _base(arguments):
+def _base(arguments: argparse.Namespace) -> Counted | None:
     """(counters, cycles) to count from, or None: since the card's reset."""
     if arguments.since:
         return _parsed(files.read(arguments.since), arguments.since)
@@ -42,7 +47,9 @@ def _base(arguments):
         return None
 
 
-def counted(now, cycles, base):
+def counted(
+    now: Mapping[str, int], cycles: int, base: Counted | None
+) -> tuple[dict[str, int], int, bool]:
     """What was counted since `base`: (changes by name, cycles of that time, whether the card was
     reset since).
 
@@ -56,7 +63,7 @@ def counted(now, cycles, base):
     return counts.changes(before, now, reset), cycles - (0 if reset else cycles_before), reset
 
 
-def show(arguments):
+def show(arguments: argparse.Namespace) -> int:
     base = None if arguments.clear_base else _base(arguments)
     with libdibber.Card(arguments.uri, observe=True) as card:
         info = card.info()
@@ -88,7 +95,7 @@ def show(arguments):
     return 0
 
 
-def add_to(sub, command):
+def add_to(sub: Commands, command: Command) -> None:
     """Add `counters` to the command line; `command` is that of dibber_cli.main."""
     p = command(
         sub,

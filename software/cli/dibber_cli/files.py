@@ -14,7 +14,7 @@ from dibber_cli.errors import CommandError
 MOST_BYTES = 64 << 20  # of a file, if the caller gives no limit of its own
 
 
-def _descriptor(path, name):
+def _descriptor(path: str | os.PathLike[str], name: str) -> int:
     """A descriptor of the file `path`. Raises OSError, and CommandError for what is no file."""
     try:
         # The open of a pipe without a writer waits, unless O_NONBLOCK is set.

@@ -2,26 +2,32 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import libdibber
 from dibber.interface.description import LINK_STATE, MCP_STATE, C
 
 from dibber_cli import simulator, unix_peers
+from dibber_cli.intermixed import Command, Commands
+
+Entry = dict[str, Any]  # of entry(): uri, kind, where, state, users
 
 CARD_SOCKET = re.compile(r"/card\d+\.sock\Z")
 LISTENS = 0x10000  # flags of /proc/net/unix: SO_ACCEPTCON
 UARTS = ("ttyUSB*", "ttyACM*")
 
 
-def entry(uri, kind, where, state, users=()):
+def entry(uri: str | None, kind: str, where: str, state: str, users: Iterable[int] = ()) -> Entry:
     """A row: `uri` is None for a card that no program can open as it is."""
     return {"uri": uri, "kind": kind, "where": where, "state": state, "users": sorted(users)}
 
 
-def name_of(process, proc=Path("/proc")):
+def name_of(process: int, proc: Path = Path("/proc")) -> str:
     """ "python3 (1234)" of a process number."""
     try:
         name = (proc / str(process) / "comm").read_text(encoding="utf-8", errors="replace")
@@ -33,7 +39,7 @@ def name_of(process, proc=Path("/proc")):
 # State --------------------------------------------------------------------------------------------
 
 
-def state_of(uri):
+def state_of(uri: str) -> str:
     """What a card says of itself, in a line; the error where it says nothing."""
     try:
         with libdibber.Card(uri, observe=True) as card:
@@ -50,7 +56,7 @@ def state_of(uri):
 # Kinds --------------------------------------------------------------------------------------------
 
 
-def simulated(unix=Path("/proc/net/unix")):
+def simulated(unix: Path = Path("/proc/net/unix")) -> Iterator[Entry]:
     """Cards of simulators that run here: sockets that listen and have an observers' socket."""
     paths = []
     for line in unix.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]:
@@ -70,7 +76,7 @@ def simulated(unix=Path("/proc/net/unix")):
         )
 
 
-def _number(path):
+def _number(path: Path) -> int | None:
     """The number in a file of sysfs, or None."""
     try:
         return int(path.read_text(encoding="ascii"), 0)
@@ -78,7 +84,9 @@ def _number(path):
         return None
 
 
-def pci(sys=Path("/sys"), dev=Path("/dev"), proc=Path("/proc")):
+def pci(
+    sys: Path = Path("/sys"), dev: Path = Path("/dev"), proc: Path = Path("/proc")
+) -> Iterator[Entry]:
     """PCI functions that are Dibber cards, with or without a driver."""
     for function in sorted((sys / "bus/pci/devices").glob("*")):
         if (_number(function / "vendor"), _number(function / "device")) != (
@@ -108,7 +116,7 @@ def pci(sys=Path("/sys"), dev=Path("/dev"), proc=Path("/proc")):
             )
 
 
-def uarts(dev=Path("/dev")):
+def uarts(dev: Path = Path("/dev")) -> Iterator[Entry]:
     """Cards behind serial ports. Each port is asked, which sends bytes to whatever is there."""
     for pattern in UARTS:
         for port in sorted(dev.glob(pattern)):
@@ -117,7 +125,7 @@ def uarts(dev=Path("/dev")):
                 yield entry(f"uart:{port}", "uart", str(port), state)
 
 
-def found(with_uarts=False):
+def found(with_uarts: bool = False) -> list[Entry]:
     """All cards, as entry() has them."""
     return [*simulated(), *pci(), *(uarts() if with_uarts else ())]
 
@@ -125,7 +133,7 @@ def found(with_uarts=False):
 # Command ------------------------------------------------------------------------------------------
 
 
-def show(arguments):
+def show(arguments: argparse.Namespace) -> int:
     cards = found(arguments.uart)
     if arguments.json:
         print(json.dumps(cards, indent=2))
@@ -142,7 +150,7 @@ def show(arguments):
     return 0
 
 
-def add_to(sub, command):
+def add_to(sub: Commands, command: Command) -> None:
     """Add `list` to the command line; `command` is that of dibber_cli.main."""
     p = command(
         sub,

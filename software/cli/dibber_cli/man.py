@@ -10,6 +10,7 @@ Writes FOLDER/man1/dibber.1, dibber-info.1, dibber-sim-start.1 and so on, in the
 import argparse
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from dibber_cli.completion.tree import arguments, commands
@@ -18,20 +19,20 @@ from dibber_cli.main import CODES, parser
 TITLE = '.TH {name} 1 "" "Dibber" "Dibber Manual"\n'
 
 
-def roff(text):
+def roff(text: str) -> str:
     """Plain text for roff: what roff interprets is escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
 
 
-def _synopsis(found):
+def _synopsis(found: argparse.ArgumentParser) -> str:
     """The usage line of argparse, with the command in bold."""
     usage = " ".join(found.format_usage().removeprefix("usage: ").split())
     words = usage.removeprefix(found.prog).strip()
     return f".SH SYNOPSIS\n.B {roff(found.prog)}\n{roff(words)}\n"
 
 
-def _argument(action):
+def _argument(action: argparse.Action) -> str:
     """A paragraph for an option or a positional."""
     metavar = action.metavar or action.dest.upper()
     if not action.option_strings:
@@ -42,7 +43,7 @@ def _argument(action):
     return f".TP\n{head}\n{roff(' '.join((action.help or '').split()))}\n"
 
 
-def _arguments(found):
+def _arguments(found: argparse.ArgumentParser) -> str:
     shown = [action for action in arguments(found) if action.help is not argparse.SUPPRESS]
     if not shown:
         return ""
@@ -51,7 +52,7 @@ def _arguments(found):
     return ".SH OPTIONS\n" + "".join(map(_argument, [*places, *options]))
 
 
-def _examples(found):
+def _examples(found: argparse.ArgumentParser) -> str:
     """The lines of the epilog below "examples:"."""
     epilog = found.epilog or ""
     if not epilog.startswith("examples:\n"):
@@ -60,12 +61,12 @@ def _examples(found):
     return ".SH EXAMPLES\n.nf\n" + "".join(f"{roff(line.strip())}\n" for line in lines) + ".fi\n"
 
 
-def name_of(prog):
+def name_of(prog: str) -> str:
     """ "dibber sim start" → "dibber-sim-start"."""
     return prog.replace(" ", "-")
 
 
-def page(found, text, near):
+def page(found: argparse.ArgumentParser, text: str, near: Collection[str]) -> str:
     """One page. `near`: names of other pages to see."""
     members = commands(found)
     name = name_of(found.prog)
@@ -88,7 +89,11 @@ def page(found, text, near):
     return "".join(parts) + ".BR dibber (7)\n"
 
 
-def pages(found=None, text="look at Dibber cards, load them, measure them", near=()):
+def pages(
+    found: argparse.ArgumentParser | None = None,
+    text: str = "look at Dibber cards, load them, measure them",
+    near: Collection[str] = (),
+) -> dict[str, str]:
     """{name: page} of a parser and of all commands below it."""
     found = found or parser()
     made = {name_of(found.prog): page(found, text, near)}
@@ -97,7 +102,7 @@ def pages(found=None, text="look at Dibber cards, load them, measure them", near
     return made
 
 
-def main(folder):
+def main(folder: str) -> None:
     out = Path(folder) / "man1"
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob("dibber*.1"):  # no page of a former command remains

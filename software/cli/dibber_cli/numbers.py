@@ -18,7 +18,7 @@ SCHEMES = ("sim:", "/dev/dibber", "vfio:", "uart:")
 def whole(low: int, high: int) -> Callable[[str], int]:
     """A type: whole numbers of a range, both ends included."""
 
-    def number(word):
+    def number(word: str) -> int:
         try:
             value = int(word)
         except ValueError:
@@ -35,7 +35,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 def real(low: float, high: float) -> Callable[[str], float]:
     """A type: numbers of a range, both ends included; neither NaN nor infinity."""
 
-    def number(word):
+    def number(word: str) -> float:
         try:
             value = float(word)
         except ValueError:

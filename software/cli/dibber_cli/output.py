@@ -35,7 +35,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], group: int = 1
         for i in range(len(headings))
     ]
 
-    def line(values, columns):
+    def line(values: Sequence[str], columns: Sequence[int]) -> str:
         return "  ".join(
             values[i].rjust(widths[i]) if right[i] else values[i].ljust(widths[i]) for i in columns
         ).rstrip()

@@ -78,7 +78,7 @@ def _check_base(base: Path, name: str) -> None:
         )
 
 
-def kept_of(uri, kind, ending):
+def kept_of(uri: str, kind: str, ending: str) -> str:
     """The name of a file of the run folder: what is kept of the card `uri`."""
     return f"{kind}-{hashlib.sha256(os.fsencode(uri)).hexdigest()[:16]}.{ending}"
 

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 # a terminal and its shell both send SIGHUP: the second one must not stop the cleaning up
@@ -28,10 +29,10 @@ def code_of(interrupt: BaseException) -> int:
     return 128 + getattr(interrupt, "number", signal.SIGINT)
 
 
-_last = -AGAIN_SECONDS  # time of the last signal, seconds
+_last: float = -AGAIN_SECONDS  # time of the last signal, seconds
 
 
-def _end(number, _):
+def _end(number: int, _: FrameType | None) -> None:
     global _last
     before, _last = _last, time.monotonic()
     if _last - before >= AGAIN_SECONDS:
@@ -55,7 +56,7 @@ def held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = []
+    came: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
     handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in handlers:

@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
@@ -23,13 +24,14 @@ ANSWER = struct.Struct("=BBBBIII")  # unix_diag_msg: family, type, state, pad, i
 ATTRIBUTE = struct.Struct("=HH")  # nlattr: length, type
 
 
-def _aligned(size):
+def _aligned(size: int) -> int:
     return size + 3 & ~3
 
 
-def _attributes(data):
+def _attributes(data: bytes) -> dict[int, bytes]:
     """{type: bytes} of a message's attributes."""
-    found, at = {}, 0
+    found: dict[int, bytes] = {}
+    at = 0
     while at + ATTRIBUTE.size <= len(data):
         length, kind = ATTRIBUTE.unpack_from(data, at)
         if length < ATTRIBUTE.size:
@@ -39,11 +41,11 @@ def _attributes(data):
     return found
 
 
-def sockets():
+def sockets() -> dict[int, tuple[str, int | None]]:
     """All Unix sockets of this machine: {inode: (path or "", inode of the peer or None)}. Empty
     where the kernel has no unix_diag.
     """
-    found = {}
+    found: dict[int, tuple[str, int | None]] = {}
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as netlink:
             netlink.settimeout(2)
@@ -82,11 +84,11 @@ def sockets():
         return found
 
 
-def owners(wanted, proc=Path("/proc")):
+def owners(wanted: Collection[str], proc: Path = Path("/proc")) -> dict[str, set[int]]:
     """{target of a descriptor: {process numbers}} of the wanted targets, such as "/dev/dibber0" or
     "socket:[1234]". Processes of other users are seen by root only.
     """
-    found = defaultdict(set)
+    found: defaultdict[str, set[int]] = defaultdict(set)
     for folder in proc.glob("[0-9]*/fd"):
         try:
             links = list(os.scandir(folder))
@@ -102,12 +104,12 @@ def owners(wanted, proc=Path("/proc")):
     return found
 
 
-def clients(paths):
+def clients(paths: Collection[str]) -> dict[str, set[int]]:
     """{path: process numbers that are connected to the Unix socket of that name}."""
     known = sockets()
     peer_of = {peer: path for path, peer in known.values() if path in paths and peer}
     holders = owners({f"socket:[{inode}]" for inode in peer_of})
-    found = {path: set() for path in paths}
+    found: dict[str, set[int]] = {path: set() for path in paths}
     for inode, path in peer_of.items():
         found[path] |= holders[f"socket:[{inode}]"]
     return found

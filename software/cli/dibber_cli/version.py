@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
+import os
 import struct
+from collections.abc import Sequence
 
 import libdibber
 from dibber.interface.description import INTERFACE, C
@@ -13,7 +15,7 @@ from dibber_cli import paths
 HEADER = struct.Struct("<9I28s")  # structure firmware_header, without its last padding
 
 
-def firmware(path=paths.FIRMWARE):
+def firmware(path: str | os.PathLike[str] = paths.FIRMWARE) -> str:
     """What the control program's image `path` says of itself, in a line."""
     try:
         with open(path, "rb") as file:
@@ -33,7 +35,7 @@ def firmware(path=paths.FIRMWARE):
     )
 
 
-def text():
+def text() -> str:
     """The lines that `dibber --version` prints."""
     major, minor = INTERFACE.version
     return "\n".join(
@@ -49,11 +51,11 @@ def text():
 class Show(argparse.Action):
     """Print the versions and end."""
 
-    def __init__(self, option_strings, dest, **_):
+    def __init__(self, option_strings: Sequence[str], dest: str, **_: object) -> None:
         super().__init__(
             option_strings, dest, nargs=0, default=argparse.SUPPRESS, help="print versions and end"
         )
 
-    def __call__(self, parser, *_):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(text())
         parser.exit()

@@ -2,16 +2,20 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
+from collections.abc import Callable
+
 from dibber_cli.completion.shells import SHELLS
 from dibber_cli.completion.tree import leaves
+from dibber_cli.intermixed import Command, Commands
 
 
-def show(arguments):
+def show(arguments: argparse.Namespace) -> int:
     print(SHELLS[arguments.shell](leaves(arguments.parser())), end="")
     return 0
 
 
-def add_to(sub, command, parser):
+def add_to(sub: Commands, command: Command, parser: Callable[[], argparse.ArgumentParser]) -> None:
     """Add `completion`; `command` and `parser` are those of dibber_cli.main."""
     p = command(
         sub,

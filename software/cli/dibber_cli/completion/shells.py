@@ -7,24 +7,26 @@ as URIs.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from dibber_cli.completion.tree import FILES, URIS
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from dibber_cli.completion.tree import FILES, URIS, Place, Value
 
 HEAD = "# Completion of dibber; made by 'dibber completion'.\n"
 SOCKETS = '"${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}"/dibber-"$(id -u)"/card*.sock'
 
 
-def _quoted(text):
+def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _walk_cases(places):
+def _walk_cases(places: Sequence[Place]) -> tuple[str, str]:
     """Cases that follow the path, and cases of options that take a value."""
     steps = [f"{p.path} {name}" for p in places for name, _ in p.commands]
     takes = [f"{p.path} {name}" for p in places for o in p.options if o.value for name in o.names]
     return ("|".join(f'"{s}"' for s in steps), "|".join(f'"{t}"' for t in takes))
 
 
-def _value_cases(places):
+def _value_cases(places: Sequence[Place]) -> Iterator[tuple[str, Value]]:
     """(pattern, Value) for each value that an option takes, and for each positional: "path #n"."""
     for p in places:
         for o in p.options:
@@ -38,7 +40,7 @@ def _value_cases(places):
 # bash ---------------------------------------------------------------------------------------------
 
 
-def bash(places):
+def bash(places: Sequence[Place]) -> str:
     steps, takes = _walk_cases(places)
     lines = [
         HEAD + "_dibber() {",
@@ -92,13 +94,13 @@ def bash(places):
 # zsh ----------------------------------------------------------------------------------------------
 
 
-def _pairs(items):
+def _pairs(items: Iterable[tuple[str, str]]) -> str:
     """name:text words of _describe."""
     escaped = ((name.replace(":", "\\:"), text) for name, text in items)
     return " ".join(_quoted(f"{name}:{text}" if text else name) for name, text in escaped)
 
 
-def zsh(places):
+def zsh(places: Sequence[Place]) -> str:
     steps, takes = _walk_cases(places)
     lines = [
         "#compdef dibber",
@@ -161,7 +163,7 @@ complete -c dibber -f
 """
 
 
-def _fish_value(value, option):
+def _fish_value(value: Value, option: bool) -> str:
     """Arguments of `complete` for a value; `option`: the value belongs to an option, which needs
     it.
     """
@@ -174,7 +176,7 @@ def _fish_value(value, option):
     return " ".join(parts)
 
 
-def fish(places):
+def fish(places: Sequence[Place]) -> str:
     steps = " ".join(_quoted(f"{p.path} {name}") for p in places for name, _ in p.commands)
     lines = [f"{HEAD}set -g __dibber_steps {steps}", FISH_HEAD]
     for p in places:
@@ -194,4 +196,4 @@ def fish(places):
     return "\n".join([*lines, ""])
 
 
-SHELLS = {"bash": bash, "zsh": zsh, "fish": fish}
+SHELLS: dict[str, Callable[[Sequence[Place]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

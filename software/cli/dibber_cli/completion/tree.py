@@ -3,13 +3,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dibber_cli import profile
 
 # The kind of a value, by the metavar that all commands use for it.
 FILES, URIS = "files", "uris"
-KINDS = {"FILE": FILES, "FOLDER": FILES, "DIR": FILES, "A": FILES, "B": FILES, "URI": URIS}
+KINDS: dict[object, str] = {
+    "FILE": FILES,
+    "FOLDER": FILES,
+    "DIR": FILES,
+    "A": FILES,
+    "B": FILES,
+    "URI": URIS,
+}
 
 
 @dataclass(frozen=True)
@@ -18,7 +26,7 @@ class Value:
     anything).
     """
 
-    words: tuple = ()
+    words: tuple[str, ...] = ()
     kind: str = ""
 
 
@@ -26,7 +34,7 @@ class Value:
 class Option:
     """names : ("--seed",); value : None when it takes none"""
 
-    names: tuple
+    names: tuple[str, ...]
     text: str
     value: Value | None = None
 
@@ -41,13 +49,13 @@ class Place:
     """
 
     path: str
-    commands: tuple
-    options: tuple
-    positionals: tuple = field(default=())
+    commands: tuple[tuple[str, str], ...]
+    options: tuple[Option, ...]
+    positionals: tuple[Value, ...] = field(default=())
     many: bool = False
 
 
-def _value(action):
+def _value(action: argparse.Action) -> Value:
     if action.choices:
         return Value(tuple(map(str, action.choices)))
     if action.metavar == "P":
@@ -55,18 +63,20 @@ def _value(action):
     return Value((), KINDS.get(action.metavar, ""))
 
 
-def _text(help_):
+def _text(help_: str | None) -> str:
     """The part of a help text before a parenthesis, on one line."""
     return (help_ or "").partition(" (")[0].replace("\n", " ")
 
 
-def arguments(parser):
+def arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Options and positionals of a parser, without its commands."""
     # argparse has no public way to its tree.
     return [a for a in parser._actions if not isinstance(a, argparse._SubParsersAction)]
 
 
-def commands(parser):
+def commands(
+    parser: argparse.ArgumentParser,
+) -> Mapping[str, tuple[argparse.ArgumentParser, str]]:
     """{name: (parser, help text)} of the commands of a group; {} for a command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -75,12 +85,14 @@ def commands(parser):
     return {}
 
 
-def leaves(parser, path=None):
+def leaves(parser: argparse.ArgumentParser, path: str | None = None) -> list[Place]:
     """Every Place of a parser, groups before their members."""
     path = path or parser.prog
     members = commands(parser)
     found = [place for name in members for place in leaves(members[name][0], f"{path} {name}")]
-    options, positionals, many = [], [], False
+    options: list[Option] = []
+    positionals: list[Value] = []
+    many = False
     for action in arguments(parser):
         if action.option_strings:
             takes = action.nargs != 0

@@ -5,6 +5,8 @@
 import dataclasses
 import pathlib
 import tomllib
+from collections.abc import Collection
+from typing import Any
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
@@ -21,11 +23,11 @@ class Board:
     name: str
     family: str
     part: str
-    loader: list | None = None
+    loader: list[str] | None = None
     flash: int = 0
     golden: int | None = None
     user: int | None = None
-    jedec: tuple = ()
+    jedec: Collection[str] = ()
 
     @property
     def config(self) -> pathlib.Path:
@@ -65,5 +67,5 @@ def of(board: str, variant: str | None = None) -> Board:
     return find(f"{board}_{variant.rstrip('+')}" if variant else board)
 
 
-def _tables():
+def _tables() -> dict[str, dict[str, Any]]:
     return tomllib.loads((FOLDER / "boards.toml").read_text(encoding="utf-8"))

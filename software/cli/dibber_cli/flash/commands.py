@@ -4,18 +4,20 @@ card.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 from pathlib import Path
 
 from dibber_cli import numbers, output
 from dibber_cli.errors import CommandError, UsageError
 from dibber_cli.flash import board as boards
 from dibber_cli.flash import manifest, tools, up
+from dibber_cli.intermixed import Command, Commands
 
 # The name of a board in a manifest, if it differs from OpenOCD's: designs and variants of boards/.
 MANIFEST_NAMES = {"cle215p": "cle-215", "cle215": "cle-215", "cle101": "cle-101"}
 
 
-def board_of(name):
+def board_of(name: str) -> boards.Board:
     """The board that a manifest names: `ecpix5_link` is an ecpix5, `acorn_cle215p` an
     acorn_cle-215.
     """
@@ -27,7 +29,7 @@ def board_of(name):
     return boards.find(max(known, key=len))
 
 
-def bitstream(path, golden):
+def bitstream(path: Path, golden: bool) -> Path:
     """A bitstream, or the only one in a folder that is (or is not) a golden image. For an ECP5 any
     bitstream can be the golden image, and no name marks it.
     """
@@ -42,7 +44,7 @@ def bitstream(path, golden):
     return found[0]
 
 
-def flash(arguments):
+def flash(arguments: argparse.Namespace) -> int:
     file = bitstream(arguments.file, arguments.golden)
     board = (
         boards.find(arguments.board)
@@ -68,7 +70,7 @@ def flash(arguments):
     return 0
 
 
-def add_to(sub, command):
+def add_to(sub: Commands, command: Command) -> None:
     """Add `flash` to the command line; `command` is that of dibber_cli.main."""
     p = command(
         sub,

@@ -53,7 +53,7 @@ def loader() -> tuple[str, dict[str, str]]:
     return PYPI, {} if BRIDGES in os.environ or not bridges.exists() else {BRIDGES: str(bridges)}
 
 
-def openocd(board: Board, script: str) -> list:
+def openocd(board: Board, script: str) -> list[str | Path]:
     """OpenOCD's command for a board: the part is checked first."""
     return ["openocd", "-f", board.config, "-c", f"init; check_part; {script}exit"]
 

@@ -2,26 +2,32 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
 import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import libdibber
 from dibber.interface.description import HOST
+from libdibber.binding import FlashInfo
 
 from dibber_cli import errors, files, output
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import images
-from dibber_cli.flash.board import PAGE
+from dibber_cli.flash.board import PAGE, Board
 
 SECTOR = 64 * 1024  # bytes that the library erases together
 CHUNK = 16 * PAGE  # bytes for each step of the bar
 STARTS = "when the board's power was off and on again"
 PRESENT = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")
 
+Part = tuple[int, bytes]  # address in the flash, and what goes there
+
 # Checks -------------------------------------------------------------------------------------------
 
 
-def check(card, board, file):
+def check(card: libdibber.Card, board: Board, file: Path) -> FlashInfo:
     """The flash's properties. Raises CommandError if this bitstream must not go into that card."""
     if not card.info()["features"] & PRESENT:
         raise CommandError("this card has no access to its flash", "over JTAG: 'dibber flash FILE'")
@@ -48,13 +54,13 @@ def check(card, board, file):
 # Writing ------------------------------------------------------------------------------------------
 
 
-def sectors(address, length):
+def sectors(address: int, length: int) -> tuple[int, int]:
     """(first byte, bytes) of the sectors that a range touches."""
     begin = address // SECTOR * SECTOR
     return begin, -(-(address + length) // SECTOR) * SECTOR - begin
 
 
-def pieces(address, content):
+def pieces(address: int, content: bytes) -> Iterator[Part]:
     """(address, bytes) in the order of writing. The first page, by which the FPGA recognizes an
     image, is the last. So an interrupted write leaves no image, and the FPGA goes on to the other
     one.
@@ -64,7 +70,7 @@ def pieces(address, content):
     yield address, content[:PAGE]
 
 
-def write(card, parts, progress):
+def write(card: libdibber.Card, parts: Sequence[Part], progress: output.Progress) -> None:
     """Erase, write and read back each of `parts`, (address, bytes). No other part can be changed
     meanwhile.
     """
@@ -81,7 +87,7 @@ def write(card, parts, progress):
         card.flash_allow(0, 0)
 
 
-def compare(address, wanted, found):
+def compare(address: int, wanted: bytes, found: bytes) -> None:
     if found != wanted:
         at = next(n for n in range(len(wanted)) if found[n] != wanted[n])
         raise CommandError(
@@ -90,7 +96,7 @@ def compare(address, wanted, found):
         )
 
 
-def steps(parts):
+def steps(parts: Sequence[Part]) -> int:
     return sum(
         sectors(address, len(content))[1] // SECTOR + sum(1 for _ in pieces(address, content))
         for address, content in parts
@@ -100,7 +106,7 @@ def steps(parts):
 # Command ------------------------------------------------------------------------------------------
 
 
-def flash(arguments, board, file):
+def flash(arguments: argparse.Namespace, board: Board, file: Path) -> int:
     if arguments.load:
         raise CommandError("a card that is up cannot load itself", "without a URI: over JTAG")
     content = files.read(file)

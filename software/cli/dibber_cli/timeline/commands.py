@@ -2,15 +2,20 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import dataclasses
 import json
+from collections.abc import Sequence
 
 from dibber_cli import numbers, output
 from dibber_cli.errors import CommandError
+from dibber_cli.intermixed import Command, Commands
 from dibber_cli.timeline import transfer
 
 
-def _looked_up(path, number):
+def _looked_up(
+    path: str, number: int
+) -> tuple[transfer.Transfer, int, transfer.Scene, list[transfer.Stage]]:
     """(the transfer, how many there are, its Scene, its stages). Raises CommandError."""
     try:
         one, count = transfer.chosen(path, number)
@@ -21,7 +26,7 @@ def _looked_up(path, number):
         raise CommandError(f"{path} is no timeline of dibber-sim: {error!r}") from None
 
 
-def show(arguments):
+def show(arguments: argparse.Namespace) -> int:
     one, count, scene, stages = _looked_up(arguments.file, arguments.transfer)
     total = (stages[-1].end - stages[0].begin) / 1000
     title = (
@@ -55,7 +60,7 @@ def show(arguments):
     return 0
 
 
-def _draw(title, scene, stages, path):
+def _draw(title: str, scene: transfer.Scene, stages: Sequence[transfer.Stage], path: str) -> None:
     from dibber_cli.timeline import picture
 
     beside = transfer.beside(scene, stages[0].begin, stages[-1].end)
@@ -65,7 +70,7 @@ def _draw(title, scene, stages, path):
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def add_to(sub, command):
+def add_to(sub: Commands, command: Command) -> None:
     """Add `timeline` to the command line; `command` is that of dibber_cli.main."""
     p = command(
         sub,

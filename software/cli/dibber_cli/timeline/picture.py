@@ -2,14 +2,19 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+from dibber_cli.timeline.transfer import Spans, Stage
 
 # Of card 0, of card 1, of the cable.
-COLOURS = {0: "#1b6ca8", 1: "#c8553d", None: "#588157"}
+COLOURS: dict[int | None, str] = {0: "#1b6ca8", 1: "#c8553d", None: "#588157"}
 OTHER = "#7b4ea3"  # cards from 2 on
 BUSY = "#b0b0b0"
 ROW_INCHES = 0.28
@@ -17,7 +22,7 @@ WIDE = 0.2  # of the width: a bar that has its label inside
 TEXT_SHARE = 0.55  # of the width: a label of a bar that ends later stands to its left
 
 
-def draw(title, stages, beside, path):
+def draw(title: str, stages: Sequence[Stage], beside: Sequence[Spans], path: str) -> None:
     """Write an SVG. The same transfer gives the same bytes.
 
     stages : transfer.Stage, one a row
@@ -50,11 +55,11 @@ def draw(title, stages, beside, path):
         plt.close(figure)
 
 
-def _name(stage):
+def _name(stage: Stage) -> str:
     return stage.name if stage.card is None else f"card {stage.card}: {stage.name}"
 
 
-def _bar(axes, row, stage, begin, end):
+def _bar(axes: Axes, row: int, stage: Stage, begin: int, end: int) -> None:
     at, until = (stage.begin - begin) / 1000, (stage.end - begin) / 1000
     axes.broken_barh([(at, until - at)], (row - 0.3, 0.6), color=COLOURS.get(stage.card, OTHER))
     total = (end - begin) / 1000

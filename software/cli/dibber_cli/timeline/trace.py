@@ -39,7 +39,7 @@ class Event:
 
 def read(path: str) -> Iterator[Event]:
     """The events of a file, in its order. Raises CommandError for a file of another kind."""
-    rows: dict[tuple[int, int], str] = {}
+    rows: dict[tuple[int, int | None], str] = {}
     try:
         with files.opened(path) as binary, io.TextIOWrapper(binary, encoding="ascii") as file:
             if file.readline() != "[\n":
@@ -56,14 +56,14 @@ def read(path: str) -> Iterator[Event]:
         raise CommandError(f"{path} is no timeline of dibber-sim: {error!r}") from None
 
 
-def _decoded(line, path, number):
+def _decoded(line: str, path: str, number: int) -> dict[str, Any]:
     try:
         return json.loads(line.rstrip().removesuffix(","))
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{path}, line {number}: {error}") from None
 
 
-def _event(raw, rows):
+def _event(raw: dict[str, Any], rows: dict[tuple[int, int | None], str]) -> Event:
     at = round(raw["ts"] * PICOSECONDS)
     return Event(
         raw["ph"],

@@ -3,16 +3,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
 from dibber.interface.description import PACKET_FLAG, C
 
 from dibber_cli.errors import CommandError
-from dibber_cli.timeline.trace import read
+from dibber_cli.timeline.trace import Event, read
 
 BAR = 0xD0000000  # bus address of BAR 0 in the simulator (hw/sim/host/root_complex.h)
 PUTS, GETS = ("PUT", "PUT_INLINE"), ("GET",)
 AFTER = 20_000_000  # picoseconds behind a completion in which its program looks at it
 BEFORE = 10_000_000  # before a doorbell: its call
+
+Mark = tuple[str, int | None, int]  # stage that ends, its card (None: the cable), picoseconds
+Spans = tuple[str, list[tuple[int, int]]]  # name, and (from, until) in picoseconds
 
 
 @dataclasses.dataclass
@@ -75,7 +79,7 @@ def transfers(path: str) -> list[Transfer]:
     return found
 
 
-def _mark_alone(found):
+def _mark_alone(found: Sequence[Transfer]) -> None:
     """O(n²) only where transfers overlap."""
     latest = -1  # end of all that began before
     for n, one in enumerate(found):
@@ -106,13 +110,22 @@ def chosen(path: str, number: int) -> tuple[Transfer, int]:
 class Scene:
     """The events around a transfer."""
 
-    def __init__(self, path: str, transfer: Transfer):
+    def __init__(self, path: str, transfer: Transfer) -> None:
         self.transfer = transfer
         first, last = transfer.begin - BEFORE, transfer.end + AFTER
         self.events = [e for e in read(path) if e.until >= first and e.at <= last]
         self.events.sort(key=lambda e: (e.at, e.until))
 
-    def first(self, since, *, card, row="", names=(), until=None, where=lambda _: True):
+    def first(
+        self,
+        since: int,
+        *,
+        card: int,
+        row: str = "",
+        names: Sequence[str] = (),
+        until: int | None = None,
+        where: Callable[[Event], bool] = lambda _: True,
+    ) -> Event | None:
         """The first event of a row from a time on; None."""
         for event in self.events:
             if (
@@ -147,13 +160,13 @@ def stages(scene: Scene) -> list[Stage]:
     return found
 
 
-def _missing(what, scene):
+def _missing(what: str, scene: Scene) -> CommandError:
     return CommandError(
         f"the transfer at {scene.transfer.begin / 1e6:.3f} µs has no {what} in the file"
     )
 
 
-def _call(scene):
+def _call(scene: Scene) -> list[Mark]:
     """The call, and the doorbell's way. Marks are (stage that ends, card, time)."""
     one = scene.transfer
     call = [
@@ -179,7 +192,7 @@ def _call(scene):
     ]
 
 
-def _asked(scene, since):
+def _asked(scene: Scene, since: int) -> list[Mark]:
     """A get's request, up to its end at the other card."""
     one = scene.transfer
     asked = scene.first(since, card=one.card, row="sends on EXPRESS", names=("MESSAGE",))
@@ -194,12 +207,12 @@ def _asked(scene, since):
     ]
 
 
-def _data(scene, source, target, since):
+def _data(scene: Scene, source: int, target: int, since: int) -> list[Mark]:
     """Bytes from the memory of card `source` to card `target`: up to the end of the last packet."""
     packet = scene.first(since, card=source, row="sends on", names=("DEPOSIT",))
     if not packet:
         raise _missing("packet", scene)
-    marks = []
+    marks: list[Mark] = []
     read = scene.first(since, card=source, names=("read of host memory",), until=packet.at)
     if read:
         completion = scene.first(read.at, card=source, row="TLPs taken", names=("completion",))
@@ -212,7 +225,7 @@ def _data(scene, source, target, since):
         card=source,
         row=packet.row,
         names=("DEPOSIT",),
-        where=lambda e: e.arguments["flags"] & PACKET_FLAG.LAST,
+        where=lambda e: bool(e.arguments["flags"] & PACKET_FLAG.LAST),
     )
     arrived = last and scene.first(
         last.at,
@@ -221,7 +234,7 @@ def _data(scene, source, target, since):
         names=("DEPOSIT",),
         where=lambda e: e.arguments["psn"] == last.arguments["psn"],
     )
-    if not arrived:
+    if not last or not arrived:
         raise _missing("last packet at the other card", scene)
     return [
         *marks,
@@ -231,7 +244,7 @@ def _data(scene, source, target, since):
     ]
 
 
-def _acknowledged(scene, since):
+def _acknowledged(scene: Scene, since: int) -> list[Mark]:
     """The acknowledgement of a put. It may begin while its last packet still arrives."""
     one = scene.transfer
     heard = scene.first(
@@ -250,7 +263,7 @@ def _acknowledged(scene, since):
         and e.arguments["ack"] == heard.arguments["ack"]
         and e.until <= heard.until
     ]
-    if not sent:
+    if not heard or not sent:
         raise _missing("acknowledgement", scene)
     return [
         ("checks, writes, acknowledges", one.node, sent[-1].until),
@@ -258,7 +271,7 @@ def _acknowledged(scene, since):
     ]
 
 
-def _completed(scene, since):
+def _completed(scene: Scene, since: int) -> list[Mark]:
     one = scene.transfer
     entry = [
         e
@@ -269,7 +282,7 @@ def _completed(scene, since):
         and e.arguments["length"] == C.QUEUE_ENTRY_BYTES
         and since <= e.at <= one.end
     ]
-    marks = [("makes the completion", one.card, entry[-1].at)] if entry else []
+    marks: list[Mark] = [("makes the completion", one.card, entry[-1].at)] if entry else []
     marks.append(("completion on PCIe, in memory", one.card, one.end))
     woken = next(
         (
@@ -306,7 +319,7 @@ BESIDE = (
 TICKS = 300  # an instant is drawn as wide as this part of the transfer
 
 
-def beside(scene: Scene, begin: int, end: int) -> list[tuple[str, list[tuple[int, int]]]]:
+def beside(scene: Scene, begin: int, end: int) -> list[Spans]:
     """Spans of both cards between two times: (name, [(from, until)]), only where there are any."""
     found = []
     for card in (scene.transfer.card, scene.transfer.node):
