@@ -198,6 +198,7 @@ class DibberCore(LiteXModule):
         if packet.places:
             for lane, channel in (LANE.EXPRESS, CHANNEL.EXPRESS), (LANE.BULK, CHANNEL.BULK):
                 self.comb += [
+                    packet.kept[lane].eq(link.kept[channel]),
                     packet.keeps[lane].eq(link.keeps[channel]),
                     packet.gone[lane].eq(link.gone[channel]),
                 ]

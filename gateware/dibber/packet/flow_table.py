@@ -19,6 +19,10 @@ PATIENCE = 4096  # cycles that a packet waits for the answer to a question
 # The same from when the question has left a port that keeps whole packets. At its target, it waits
 # behind packets of other sources, and the answer waits for its place on the wire.
 KEPT_PATIENCE = 16384
+# The longest time in the port that is not counted, a power of two. A refused packet waits for two
+# of the ring's retry periods if its grant is lost. A target that accepts nothing keeps its packets
+# in the port for ever, and the lane must go on to other nodes.
+KEPT_LIMIT    = 131072
 LOOKUPS  = 2     # ports for the last acknowledged PSN: control program and fast path
 
 # Layouts ------------------------------------------------------------------------------------------
@@ -77,7 +81,8 @@ class FlowGate(LiteXModule):
 
     Attributes
     ----------
-    kept    : Signal(), in    the port keeps a packet of the lane. Only with `keeps`
+    kept    : Signal(), in    the port keeps a packet of the lane. Only with `keeps`: the time of an
+              answer begins when this is 0, or KEPT_LIMIT cycles after the question
     reset   : Record(flow_reset_layout), in    of this lane; only the low bits of `flow` are used
     rewind  : Record(flow_rewind_layout), in   as `reset`
     sink    : Endpoint(flow_layout), in        the packet that wants to leave
@@ -263,7 +268,15 @@ class FlowGate(LiteXModule):
         ]
         # The question is the last packet of the lane in the port, because the lane waits for it.
         if keeps:
-            self.sync += If(self.kept, wait_cycles.eq(0))
+            in_port = Signal(log2_int(KEPT_LIMIT) + 1)  # cycles since the question; the limit stays
+            self.sync += [
+                If(~waiting_answer,
+                    in_port.eq(0)
+                ).Elif(~in_port[-1],
+                    in_port.eq(in_port + 1)
+                ),
+                If(self.kept & ~in_port[-1], wait_cycles.eq(0)),
+            ]
 
 # Flow Table ---------------------------------------------------------------------------------------
 

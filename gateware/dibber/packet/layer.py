@@ -50,6 +50,7 @@ class PacketLayer(LiteXModule):
     changed, naked, works : Record(flow_event_layout), out   as in FlowTable
     left             : Record, in and out         of `flow`: `psn` and `valid` of its last packet
                        that left, as in Departed; `vain` as in FlowTable
+    kept             : list of Signal(), in      by enum lane, as in FlowGate
     keeps, gone      : lists of Signal(places), in   by enum lane, as in Departed
     storing          : Signal(NODES), out         one cycle: payload of lane BULK is being stored;
                        one bit for each node with packets here
@@ -84,6 +85,7 @@ class PacketLayer(LiteXModule):
         self.forget           = receiver.forget
         self.sinks            = receiver.sinks
         self.sources          = transmitter.sources
+        self.kept             = transmitter.flows.kept
         self.keeps            = [departed.keeps for departed in transmitter.departed]
         self.gone             = [departed.gone for departed in transmitter.departed]
         self.scouts           = transmitter.scouts

@@ -72,9 +72,6 @@ class PacketTransmitter(LiteXModule):
         self.submodules += gates.values()
         self.departed = departed = [Departed(places) for _ in range(C.LANES)]
         self.submodules += departed
-        if places:
-            self.comb += [
-                kept.eq(lane.kept_any) for kept, lane in zip(flows.kept, departed)]
         self.sending = [
             flows, express, bulk, *departed, gates[express], gates[bulk], routers[CHANNEL.EXPRESS],
             routers[CHANNEL.BULK]]

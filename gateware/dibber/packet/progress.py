@@ -44,7 +44,6 @@ class Departed(LiteXModule):
     bad    : Signal(), in   with `ended`: the receiver will drop this packet
     keeps  : Signal(places), in   with `ended`: where the port keeps the packet, one-hot; 0: nowhere
     gone   : Signal(places), in   pulse: the packet in this place has left the card, or is dropped
-    kept_any : Signal(), out   the port keeps a packet. Only with `places`
     reset  : Record(flow_reset_layout), in     of this lane, in the same cycle as in FlowTable
     rewind : Record(flow_rewind_layout), in    as `reset`
     node   : Signal, in     the node whose flow is shown
@@ -61,7 +60,6 @@ class Departed(LiteXModule):
         self.bad    = Signal()
         self.keeps  = Signal(max(1, places))
         self.gone   = Signal(max(1, places))
-        self.kept_any = Signal()
         self.reset  = reset  = Record(flow_reset_layout())
         self.rewind = rewind = Record(flow_rewind_layout())
         self.node   = Signal(bits)
@@ -151,7 +149,6 @@ class Departed(LiteXModule):
                 kept.psn.eq(first.psn),
                 kept.counts.eq(leaves),
                 kept.change.eq(change),
-                self.kept_any.eq(kept.any),
                 before.adr.eq(kept.source.node),
                 ahead.eq(kept.source.psn - before.dat_r),
                 # What is not kept goes first.
@@ -196,7 +193,6 @@ class Kept(LiteXModule):
     gone   : Signal(places), in   pulse: the packet in this place is gone
     change : Record(strobe, node), in   packets of this node do not count any more
     source : Record(valid, ready, node, psn), out   a packet that is gone and counts
-    any    : Signal(), out        a packet is in the card, also one that does not count
     """
     def __init__(self, places):
         bits = log2_int(C.NODES)
@@ -210,8 +206,6 @@ class Kept(LiteXModule):
 
         # # #
 
-        self.any    = Signal()
-        used    = Signal(places)  # a packet is in this place
         nodes   = [Signal(bits, name=f"node{n}") for n in range(places)]
         psns    = [Signal(16, name=f"psn{n}") for n in range(places)]
         held    = Signal(places)  # it counts, and is in the card
@@ -223,10 +217,8 @@ class Kept(LiteXModule):
             source.valid.eq(choice != 0),
             source.node.eq(value_of(choice, nodes)),
             source.psn.eq(value_of(choice, psns)),
-            self.any.eq(used != 0),
             changed.eq(Cat(*[change.strobe & (node == change.node) for node in nodes])),
         ]
-        self.sync += used.eq((used | self.keeps) & ~self.gone)
         for n in range(places):
             self.sync += [
                 If(source.ready & choice[n], due[n].eq(0)),

@@ -18,7 +18,7 @@ void RootComplex::write_bar(uint64_t offset, std::span<const uint8_t> bytes)
     while (!bytes.empty()) {
         size_t n = std::min(bytes.size(), size_t(64 - offset % 64));
         statistics_.bar_writes++;
-        send(memory_write(host_id, address_of(offset), bytes.first(n)), now_, posted_down_);
+        send_request(memory_write(host_id, address_of(offset), bytes.first(n)), posted_down_);
         offset += n;
         bytes = bytes.subspan(n);
     }
@@ -31,8 +31,8 @@ void RootComplex::write_combined(uint64_t offset, std::span<const uint8_t> bytes
     if (timeline)
         timeline->bar_written(now_, offset, bytes);
     statistics_.bar_writes++;
-    send(memory_write_enabled(host_id, address_of(offset), bytes, unsigned(enables)), now_,
-         posted_down_);
+    send_request(memory_write_enabled(host_id, address_of(offset), bytes, unsigned(enables)),
+                 posted_down_);
 }
 
 void RootComplex::read_bar(uint64_t offset, unsigned bytes, BarAnswer answer)
@@ -69,8 +69,9 @@ void RootComplex::issue_bar_reads()
         statistics_.bar_reads++;
         chunk.deadline = now_ + from_ns(profile_.pcie.completion_timeout_us * 1e3);
         bar_deadlines_.push_back({chunk.deadline, bar_next_tag_});
-        send(memory_read(host_id, uint8_t(bar_next_tag_), address_of(chunk.offset), chunk.bytes),
-             now_, posted_down_);
+        send_request(
+            memory_read(host_id, uint8_t(bar_next_tag_), address_of(chunk.offset), chunk.bytes),
+            posted_down_);
         bar_next_tag_ = (bar_next_tag_ + 1) % unsigned(bar_active_.size());
     }
 }

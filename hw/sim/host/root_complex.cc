@@ -217,7 +217,8 @@ void RootComplex::memory_read_arrives()
 
 /* Completions ---------------------------------------------------------------------------------- */
 
-Time RootComplex::next_completion() const
+/* When data of a read is there; never if none is awaited or known. */
+Time RootComplex::completion_ready() const
 {
     if (pool_.empty())
         return never;
@@ -229,6 +230,12 @@ Time RootComplex::next_completion() const
     } else if (pool_.front()->answered) {
         ready = pool_.front()->ready;
     }
+    return ready;
+}
+
+Time RootComplex::next_completion() const
+{
+    Time ready = completion_ready();
     return ready == never ? never : std::max(ready, Time(down_free_));
 }
 
@@ -343,6 +350,15 @@ void RootComplex::spoil(Tlp& tlp)
 }
 
 /* To the card ---------------------------------------------------------------------------------- */
+
+/* The CPU's accesses and the completions take turns on a busy link. Without that, a CPU that writes
+ * faster than the link takes would hold up the completions for ever. */
+void RootComplex::send_request(Tlp tlp, Time latency)
+{
+    if (completion_ready() <= now_)
+        send_completion();
+    send(std::move(tlp), now_, latency);
+}
 
 void RootComplex::send(Tlp tlp, Time start, Time latency)
 {

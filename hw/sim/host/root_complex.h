@@ -128,6 +128,7 @@ private:
         Time deadline = 0;
     };
 
+    void send_request(Tlp tlp, Time latency);
     void send(Tlp tlp, Time start, Time latency);
     void spoil(Tlp& tlp);
     void memory_write_arrives();
@@ -135,6 +136,7 @@ private:
     void completion_arrives();
     void write_enabled(const Tlp& tlp);
     void write_run(uint64_t address, std::span<const uint8_t> bytes);
+    Time completion_ready() const;
     Time next_completion() const;
     void send_completion();
     unsigned completion_bytes(const Read& read);

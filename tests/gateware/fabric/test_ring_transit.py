@@ -345,6 +345,8 @@ def test_packets_are_accepted_once_and_in_order_whatever_the_targets_answer(seed
                 words = kept[n].pop(slot)
                 assert words in accepted[words[0], n] or words in unheard
                 gone[n] += 1
+        assert (yield buffer.kept) == bool(kept[n])
+        for slot in range(SLOTS):
             if keeps >> slot & 1:
                 assert slot not in kept[n]
                 kept[n][slot] = sent[n][entered[n]]

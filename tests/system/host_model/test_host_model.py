@@ -112,6 +112,15 @@ def test_one_read_in_flight_takes_the_latency_of_the_profile(bench, figure, name
     assert abs(result["longest_latency_cycles"] - cycles) <= 2
 
 
+def test_a_read_is_answered_while_the_cpu_writes_more_than_the_link_takes(bench):
+    """Each 64-byte write takes the link for 42.4 ns, and one comes each 40 ns. Each completion goes
+    behind the writes that came before it. The card gives a read up after 50 us.
+    """
+    result = bench("gen2x4", "read", 8, 20, cpu=40)
+    assert result["finished"] and result["good"]
+    assert result["longest_latency_cycles"] < 5 * 125
+
+
 @pytest.mark.parametrize("latency_ns", [100.0, 200.0, 400.0])
 def test_a_write_is_in_memory_after_the_latency_of_the_profile(bench, latency_ns):
     result = bench("gen2x4", "write", 8, 1, **{"pcie.posted_up_ns": latency_ns})

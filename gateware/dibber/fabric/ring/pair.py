@@ -40,7 +40,7 @@ class RingPairPort(LiteXModule):
     address, size : Signal, out   common address of this card; cards, 0 if unknown
     folded        : Signal(), out   the port is UP, and both rings are one folded ring
     balanced      : Signal(), out   both rings are UP and not folded
-    places, keeps, gone : as RingPort, of both nodes together
+    places, kept, keeps, gone : as RingPort, of both nodes together
     nodes         : list of 2 RingPort
     events        : dict of pulses that have no counter, of both nodes together: as RingPort, and
                     MOVED (a packet takes another ring than the last one of its channel), FOLDED (a
@@ -87,6 +87,7 @@ class RingPairPort(LiteXModule):
         self.way = way = RingWay(channels)
         self.sinks   = way.sinks
         self.sources = [stream.Endpoint(word_layout()) for _ in range(channels)]
+        self.kept    = [nodes[0].kept[n] | nodes[1].kept[n] for n in range(channels)]
         self.keeps   = [Cat(*[node.keeps[n] for node in nodes]) for n in range(channels)]
         self.gone    = [Cat(*[node.gone[n] for node in nodes]) for n in range(channels)]
 

@@ -223,6 +223,7 @@ class RingPort(LiteXModule):
     address, size : Signal, out   of this node; nodes of the ring, 0 if unknown
     scrubber      : Signal(), out
     places        : packets of a channel that the port keeps
+    kept          : list of Signal(), out   by channel: as RingSend
     keeps, gone   : lists of Signal(places), out   by channel: as RingSend
     events        : dict of pulses that have no counter: SENT, ACCEPTED, REFUSED, LOST, DROPPED,
                     FLUSHED, SCRUBBED, EXPIRED, GO_SET, STALLED (cycles)
@@ -265,6 +266,7 @@ class RingPort(LiteXModule):
         self.serial_tx  = output.source
         self.serial_rx  = decoder.sink
         self.sinks      = [buffer.sink for buffer in buffers]
+        self.kept       = [buffer.kept for buffer in buffers]
         self.keeps      = [buffer.keeps for buffer in buffers]
         self.gone       = [buffer.gone for buffer in buffers]
         self.sources    = [stream.Endpoint(word_layout()) for _ in range(channels)]

@@ -108,6 +108,7 @@ class RingSend(LiteXModule):
     waits   : Signal(), out   a packet is waiting
     refused : Signal(), out   pulse: BUSY or ORDER
     lost    : Signal(), out   pulse: a packet's end is not known
+    kept    : Signal(), out   a slot keeps a packet
     keeps   : Signal(SLOTS), out  one-hot: the word that is taken is the last one of a packet, which
               this slot keeps
     gone    : Signal(SLOTS), out  pulse: the slot's packet was accepted, refused for good or dropped,
@@ -142,6 +143,7 @@ class RingSend(LiteXModule):
         self.waits   = Signal()
         self.refused = Signal()
         self.lost    = Signal()
+        self.kept    = Signal()
         self.keeps   = Signal(SLOTS)
         self.gone    = Signal(SLOTS)
         self.flushed = Signal(max=SLOTS + 2)
@@ -245,6 +247,7 @@ class RingSend(LiteXModule):
         self.sync += was_open.eq(open_slots)
         self.comb += [
             open_slots.eq(Cat(*[slot.open for slot in slots])),
+            self.kept.eq(open_slots != 0),
             self.gone.eq(was_open & ~open_slots),
             self.keeps.eq(Cat(*[stores & sink.last & (newest == n) for n in range(SLOTS)])),
             refusal.eq(

@@ -1,7 +1,9 @@
 /* What the host model allows a card without limits of its own, as JSON on standard output.
  *
  *     host-model-bench PROFILE write|read BYTES COUNT [address=A] [stride=S] [in_flight=N] [seed=S]
- *                      [master=0] [table.key=value]...
+ *                      [master=0] [cpu=NS] [table.key=value]...
+ *
+ * With `cpu` the CPU writes 64 bytes to BAR 0 every so many nanoseconds.
  *
  * Bytes a second are those of the payload: of writes from the first being in memory to the last, of
  * reads from the first beat taken to the end of the last completion.
@@ -26,7 +28,7 @@ constexpr uint64_t memory_bytes = 1 << 24;
 
 /* Run the work on a card of its own, then look at time, memory and statistics. */
 nlohmann::json measure(const Profile& profile, const Options& options, const Generator::Work& work,
-                       bool master)
+                       bool master, uint64_t cpu_ns)
 {
     Simulation simulation(profile, options);
     auto& generator = dynamic_cast<Generator&>(simulation.device(0));
@@ -38,9 +40,11 @@ nlohmann::json measure(const Profile& profile, const Options& options, const Gen
     simulation.host(0).config.write(4, {&command, 1});
     generator.start(work);
     Time limit = 0;
-    while (!generator.finished() && limit < from_ns(1e8)) {
-        limit += from_ns(10000);
+    while (!generator.finished() && limit < from_ns(cpu_ns ? 1e5 : 1e8)) {
+        limit += from_ns(cpu_ns ? double(cpu_ns) : 10000);
         simulation.run_until(limit);
+        if (cpu_ns)
+            simulation.host(0).write_bar(0, std::vector<uint8_t>(64));
     }
     simulation.run_until(limit + from_ns(20000));
 
@@ -96,6 +100,7 @@ int run(int argc, char** argv)
     work.count = unsigned(strtoul(argv[4], nullptr, 0));
     work.stride = work.bytes;
     bool master = true;
+    uint64_t cpu_ns = 0;
     for (int i = 5; i < argc; i++) {
         std::string text = argv[i], key = text.substr(0, text.find('='));
         if (key.find('.') != std::string::npos) {
@@ -113,6 +118,8 @@ int run(int argc, char** argv)
             options.seed = value;
         else if (key == "master")
             master = value;
+        else if (key == "cpu")
+            cpu_ns = value;
         else if (key == "trace")
             options.tlp_trace = text.substr(6);
         else
@@ -121,7 +128,7 @@ int run(int argc, char** argv)
     if (work.stride * work.count + work.bytes + 4096 > memory_bytes || work.in_flight > 256)
         throw UsageError("more than this program's memory or tags");
     Profile profile = read_profile(argv[1], options.overrides);
-    printf("%s\n", measure(profile, options, work, master).dump().c_str());
+    printf("%s\n", measure(profile, options, work, master, cpu_ns).dump().c_str());
     return 0;
 }
 
