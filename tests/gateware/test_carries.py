@@ -133,6 +133,15 @@ def test_no_sum_of_a_port_with_several_peers_loses_its_carry():
     assert set(faults(EthernetStar(3))) == set()
 
 
+def test_no_sum_of_the_bonded_link_loses_its_carry():
+    from dibber.link.bonding import LaneDeskew, LaneMarkers
+    from dibber.packet.row_packer import RowPacker
+    from dibber.packet.row_unpacker import LineInspector
+
+    for block in (LaneMarkers(), LaneDeskew(), RowPacker(), LineInspector()):
+        assert set(faults(block)) == set(), type(block).__name__
+
+
 def test_what_is_cut_is_found():
     from migen import If, Module, Signal
 

@@ -31,7 +31,7 @@ class LineCRC(LiteXModule):
     word a cycle.
 
     The first `seal` of a packet ends its header. The CRC of a block starts from the header's CRC,
-    XOR the block's number. Blocks and header begin at a line's low end, so no line belongs to two.
+    XOR the block's number, from 0 on. Blocks and header begin at a line's low end, so no line belongs to two.
 
     The register is linear in itself and in the line. So the line's part is computed ahead of it in
     a pipeline, and the loop has only the 32 bits of the register. For this a line that is not full
@@ -98,7 +98,7 @@ class LineCRC(LiteXModule):
         in_payload = Signal()
         header_crc = Signal(32)
         # Number of the block that follows the next seal.
-        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 2, reset=1)
+        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1)
         self.comb += [
             Case(line.words, {
                 words: own.eq(advanced(state, words)) for words in range(1, count + 1)
@@ -118,7 +118,7 @@ class LineCRC(LiteXModule):
                 ),
                 If(line.last,
                     state.eq(0xffffffff),
-                    block.eq(1),
+                    block.eq(0),
                     in_payload.eq(0)
                 )
             )
