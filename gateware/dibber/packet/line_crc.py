@@ -16,9 +16,10 @@ from dibber.common.crc import block_seed, crc32c_zeros
 
 def line_layout(data_width):
     """A line of a packet. `words`: how many of its 32-bit words count, from the low end on. `seal`:
-    the header or a block ends behind them. Each `last` line has `seal`, too.
+    the header or a block ends behind them. Each `last` line has `seal`, too. `bad` on `last`: the
+    packet must be dropped.
     """
-    return [("data", data_width), ("words", bits_for(data_width//32)), ("seal", 1)]
+    return [("data", data_width), ("words", bits_for(data_width//32)), ("seal", 1), ("bad", 1)]
 
 def advanced(value, words):
     """The CRC-32C register after `words` words of zeros, as an expression; linear in `value`."""
@@ -69,10 +70,12 @@ class LineCRC(LiteXModule):
         for before, stage in zip([sink, *stages], [*stages, source]):
             self.sync += If(step,
                 stage.valid.eq(before.valid),
+                stage.first.eq(before.first),
                 stage.last.eq(before.last),
                 stage.data.eq(before.data),
                 stage.words.eq(before.words),
                 stage.seal.eq(before.seal),
+                stage.bad.eq(before.bad),
             )
 
         # The line's part --------------------------------------------------------------------------

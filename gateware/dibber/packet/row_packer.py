@@ -20,11 +20,11 @@ PLACE = 16  # words that are held: 7 that wait for a row, and a piece
 def sealed_line_layout():
     """A line of a packet with the CRC behind it, as LineCRC gives it.
 
-    A line may have no words, to end a packet. `bad` on `last`: the packet must be dropped. `prefix`:
-    the number of prefix words, valid on the first line.
+    A line may have no words, to end a packet. `prefix`: the number of prefix words, valid on the
+    first line.
     """
     return stream.EndpointDescription(
-        line_layout(32*WORDS) + [("crc", 32), ("bad", 1)], [("prefix", 3)])
+        line_layout(32*WORDS) + [("crc", 32)], [("prefix", 3)])
 
 class RowPacker(LiteXModule):
     """Join a packet's words without gaps, the CRC behind each line with `seal`, and cut them into

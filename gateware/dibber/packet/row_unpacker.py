@@ -28,17 +28,16 @@ def unpacked_layout():
     seal  : header or block ends here; `crc` is the CRC that came behind it
     final : with `seal`: the packet should end here
     cut   : the packet ends before the line, or its CRC, is whole. Such a line is the `last` one
-    bad   : with `last`: the link ended the packet as bad
 
     Kinds, `seal` and `final` are right if the header is.
     """
-    return line_layout(32*WORDS) + [("kind", 2), ("final", 1), ("cut", 1), ("bad", 1), ("crc", 32)]
+    return line_layout(32*WORDS) + [("kind", 2), ("final", 1), ("cut", 1), ("crc", 32)]
 
 def inspected_line_layout():
     """As unpacked_layout, but `match` in place of `crc`: with `seal` and without `cut`, the CRC is
     right.
     """
-    return line_layout(32*WORDS) + [("kind", 2), ("final", 1), ("cut", 1), ("bad", 1), ("match", 1)]
+    return line_layout(32*WORDS) + [("kind", 2), ("final", 1), ("cut", 1), ("match", 1)]
 
 # Unpacker -----------------------------------------------------------------------------------------
 
@@ -235,23 +234,13 @@ class LineInspector(LiteXModule):
 
         # What LineCRC does not carry goes beside it, at its pace.
         lines, sums = unpacker.source, line_crc.source
-        beside = [("first", 1), ("kind", 2), ("final", 1), ("cut", 1), ("bad", 1), ("crc", 32)]
+        beside = [("kind", 2), ("final", 1), ("cut", 1), ("crc", 32)]
         stages = [Record(beside, name=f"stage_{n}") for n in range(4)]
         names  = [name for name, _ in beside]
         step   = line_crc.sink.ready
         self.comb += [
-            line_crc.sink.valid.eq(lines.valid),
-            line_crc.sink.last.eq(lines.last),
-            line_crc.sink.data.eq(lines.data),
-            line_crc.sink.words.eq(lines.words),
-            line_crc.sink.seal.eq(lines.seal),
-            lines.ready.eq(step),
-            source.valid.eq(sums.valid),
-            sums.ready.eq(source.ready),
-            source.last.eq(sums.last),
-            source.data.eq(sums.data),
-            source.words.eq(sums.words),
-            source.seal.eq(sums.seal),
+            lines.connect(line_crc.sink, omit=set(names)),
+            sums.connect(source, omit={"crc"}),
             source.match.eq(sums.crc == stages[-1].crc),
             *[getattr(source, name).eq(getattr(stages[-1], name)) for name in names[:-1]],
         ]

@@ -11,6 +11,8 @@ from litex.soc.interconnect import stream
 from dibber.layouts import chunk_layout, word_layout
 from dibber.link.bonded_port import BondedPort
 
+from gateware.models.compiled import run_simulation, shared
+
 from gateware.link.pair import Pair, pause
 
 LANES = 4
@@ -110,16 +112,22 @@ class WordPort(Module):
             setattr(self, name, getattr(port, name))
 
 
+class TwoPorts(Module):
+    def __init__(self, kind, **options):
+        self.submodules.a = kind(**options)
+        self.submodules.b = kind(**options)
+
+
 class BondedPair(Pair):
-    """As Pair, with lanes in place of the cable.
+    """As Pair, with lanes in place of the cable. `kind` is the class of both ports.
 
     skew  : for each lane, cycles by which it is later than the others, from a to b
     fault : (lane, header, data) -> the block that arrives from a at b, or None
     """
 
-    def __init__(self, random, delay=4, skew=(0, 0, 0, 0), fault=None, ports=WordPort):
-        self.submodules.a = ports()
-        self.submodules.b = ports()
+    def __init__(self, random, delay=4, skew=(0, 0, 0, 0), fault=None, kind=WordPort, **options):
+        self.design = shared(TwoPorts, kind, **options)
+        self.a, self.b = self.design.a, self.design.b
         self.random = random
         channels = range(len(self.a.sinks))
         self.packets = [[] for _ in channels]
@@ -161,6 +169,9 @@ class BondedPair(Pair):
                 if block:
                     yield receiver.lanes[n].header.eq(block[0])
                     yield receiver.lanes[n].data.eq(block[1])
+
+    def run(self, *more):
+        run_simulation(self.design, [*self.processes, *more])
 
     def state(self, a, b, cycles=1200):
         """Until both ports are in these states; a search may last two periods of markers.

@@ -2,10 +2,8 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from functools import partial
-
 from dibber.interface.description import CHANNEL
-from gateware.link.bonded_pair import BondedPair, WordPort
+from gateware.link.bonded_pair import BondedPair
 from gateware.models.port_contract import PortContract
 
 SLACK = (256,) * 4  # The contract stops a channel by 1400 words.
@@ -18,6 +16,4 @@ class TestBondedPortOfACard(PortContract):
 
     def pair(self, random):
         skew = [random.randrange(40) for _ in range(4)]
-        return BondedPair(
-            random, skew=skew, ports=partial(WordPort, sunk=self.sunk, slack_rows=SLACK)
-        )
+        return BondedPair(random, skew=skew, sunk=self.sunk, slack_rows=SLACK)
