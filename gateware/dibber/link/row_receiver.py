@@ -9,8 +9,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import chunk_layout, row_layout
-from dibber.link.rows import (BAD_BIT, CONTROL_ROW, DATA_ROW, ENDS_BIT, LANES, T_END, T_FLOW, T_NONCE,
-    T_PING, T_PONG, T_RESUME, T_START, WORDS)
+from dibber.link.rows import (BAD_BIT, CONTROL_ROW, DATA_ROW, ENDS_BIT, LANES, T_END, T_FLOW,
+    T_NONCE, T_PING, T_PONG, T_RESUME, T_START, WORDS)
 from dibber.link.symbols import nonce_crc
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ class RowDecoder(LiteXModule):
     Attributes
     ----------
     sink  : Endpoint(row_layout(4)), in   without backpressure
-    valid : Signal(), out   there is a row; exactly one of the next eight signals is 1
+    valid : Signal(), out   there is a row; exactly one of the next nine signals is 1
     is_data, is_start, is_resume, is_end, is_flow, is_nonce, is_ping, is_pong, is_wrong : Signal(),
             out   `is_wrong`: synchronisation headers, type, CRC-8 or a field cannot be so
     data    : Signal(256), out  words of the packet, from place 0 on
@@ -99,9 +99,9 @@ class RowDecoder(LiteXModule):
 class RowReceiver(LiteXModule):
     """Extract the packets of each channel from the rows.
 
-    An error ends all begun packets as bad in the same cycle: a wrong row, a START inside a packet of
-    its own channel, a row of data or an END that does not continue the last row's packet, the loss
-    of the link. A RESUME of a channel without a begun packet is no error: its packet was ended
+    An error ends all begun packets as bad in the same cycle: a wrong row, a START inside a packet
+    of its own channel, a row of data or an END that does not continue the last row's packet, the
+    loss of the link. A RESUME of a channel without a begun packet is no error: its packet was ended
     here, and the sender cannot know. The rows behind it are ignored until the next START or RESUME.
 
     The route of a packet with a prefix does not end here; it is not begun.
@@ -113,8 +113,8 @@ class RowReceiver(LiteXModule):
     Attributes
     ----------
     sink    : Endpoint(row_layout(4)), in
-    sources : list of Endpoint(chunk_layout()), out   without backpressure. A chunk that ends a packet
-              early has no words
+    sources : list of Endpoint(chunk_layout()), out   without backpressure. A chunk that ends a
+              packet early has no words
     up      : Signal(), in       packets are accepted
     misrouted : Signal(), out    one cycle for each packet with a prefix
     decoder : RowDecoder         its flow, nonce, ping and pong rows are used by other blocks

@@ -82,9 +82,9 @@ class RowTransmitter(LiteXModule):
     """Interleave the rows of packets; insert the flow state between them.
 
     For each row the arbiter grants the lowest channel that offers a row and is not stopped. A row
-    has a START, a RESUME or an END in place 0, or eight words of the packet that has the link. After
-    the end of a packet of any channel except CONTROL, the channels of lower priority get up to
-    TURN_ROWS rows before that channel, or one between, may start again.
+    has a START, a RESUME or an END in place 0, or eight words of the packet that has the link.
+    After the end of a packet of any channel except CONTROL, the channels of lower priority get up
+    to TURN_ROWS rows before that channel, or one between, may start again.
 
     Priority of rows: twin of a flow row, pong, flow row that is due, ping, nonce that is due (only
     in place of a filler), packets, filler flow row. At least PONG_REST_WORDS other rows follow a
