@@ -457,6 +457,14 @@ def row_layout(lanes):
     """A block of each lane, side by side; lane 0 lowest."""
     return EndpointDescription([("header", 2*lanes), ("data", 64*lanes)])
 
+def chunk_layout():
+    """The words of a packet in one row of the bonded link, moved to the low end: 7 or 8 of them, and
+    in the `last` row 0 to 7. What stands above them has no meaning.
+
+    `bad` on `last`: drop the packet.
+    """
+    return EndpointDescription([("data", 256), ("words", 4), ("bad", 1)])
+
 # Ethernet -----------------------------------------------------------------------------------------
 
 def frame_layout():

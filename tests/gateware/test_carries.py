@@ -171,6 +171,14 @@ def test_blocks_that_are_in_no_such_card_have_no_such_sum_and_no_such_inversion(
         assert set(faults(fragment)) == set(inversions(fragment)) == set()
 
 
+def test_no_sum_of_the_bonded_link_loses_its_carry():
+    from dibber.link.bonded_port import BondedPort
+    from dibber.packet.row_unpacker import LineInspector
+
+    for block in (BondedPort(), LineInspector()):
+        assert set(faults(block)) == set(), type(block).__name__
+
+
 def test_what_is_cut_is_found():
     from migen import If, Module, Signal
 

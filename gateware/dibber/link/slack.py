@@ -24,22 +24,24 @@ class SlackBuffer(LiteXModule):
     ----------
     words    : depth; STOP above `words - headroom`, GO below half of this level
     headroom : words that may come after the high mark; HEADROOM_WORDS if not given
+    layout   : what an entry is, with `bad`; word_layout if not given
 
     Attributes
     ----------
-    sink     : Endpoint(word_layout), in   without backpressure
-    source   : Endpoint(word_layout), out
+    sink     : Endpoint(layout), in   without backpressure
+    source   : Endpoint(layout), out
     stop     : Signal(), out
     overflow : Signal(), out  one cycle for each dropped packet
     level    : Signal(), out  words in the buffer
 
     Cycles: 1 from sink to source if it is empty, otherwise 3.
     """
-    def __init__(self, words, headroom=None):
+    def __init__(self, words, headroom=None, layout=None):
         headroom = headroom or HEADROOM_WORDS
+        layout   = layout or word_layout()
         assert words >= 2*headroom
-        self.sink     = sink   = stream.Endpoint(word_layout())
-        self.source   = source = stream.Endpoint(word_layout())
+        self.sink     = sink   = stream.Endpoint(layout)
+        self.source   = source = stream.Endpoint(layout)
         self.stop     = Signal()
         self.overflow = Signal()
         self.level    = Signal(max=words + 3)
@@ -49,7 +51,7 @@ class SlackBuffer(LiteXModule):
         high = words - headroom
         low  = high//2
 
-        self.fifo = fifo = BypassedFIFO([("data", 32), ("bad", 1)], words)
+        self.fifo = fifo = BypassedFIFO(layout.payload_layout, words)
         room     = Signal()
         dropping = Signal()
         self.comb += [
@@ -58,7 +60,8 @@ class SlackBuffer(LiteXModule):
             room.eq(fifo.level < words - 1),
             self.overflow.eq(sink.valid & ~dropping & ~room),
             fifo.sink.valid.eq(sink.valid & ~dropping & (room | ~sink.first)),
-            fifo.sink.data.eq(sink.data),
+            *[getattr(fifo.sink, name).eq(getattr(sink, name))
+            for name, *_ in layout.payload_layout if name != "bad"],
             fifo.sink.first.eq(sink.first),
             fifo.sink.last.eq(sink.last | ~room),
             fifo.sink.bad.eq(sink.bad | ~room),

@@ -16,9 +16,10 @@ from dibber.common.crc import block_seed, crc32c_zeros
 
 def line_layout(data_width):
     """A line of a packet. `words`: how many of its 32-bit words count, from the low end on. `seal`:
-    the header or a block ends behind them. Each `last` line has `seal`, too.
+    the header or a block ends behind them. Each `last` line has `seal`, too. `bad` on `last`: the
+    packet must be dropped.
     """
-    return [("data", data_width), ("words", bits_for(data_width//32)), ("seal", 1)]
+    return [("data", data_width), ("words", bits_for(data_width//32)), ("seal", 1), ("bad", 1)]
 
 def advanced(value, words):
     """The CRC-32C register after `words` words of zeros, as an expression; linear in `value`."""
@@ -31,7 +32,7 @@ class LineCRC(LiteXModule):
     word a cycle.
 
     The first `seal` of a packet ends its header. The CRC of a block starts from the header's CRC,
-    XOR the block's number. Blocks and header begin at a line's low end, so no line belongs to two.
+    XOR the block's number, from 0 on. Blocks and header begin at a line's low end, so no line belongs to two.
 
     The register is linear in itself and in the line. So the line's part is computed ahead of it in
     a pipeline, and the loop has only the 32 bits of the register. For this a line that is not full
@@ -69,10 +70,12 @@ class LineCRC(LiteXModule):
         for before, stage in zip([sink, *stages], [*stages, source]):
             self.sync += If(step,
                 stage.valid.eq(before.valid),
+                stage.first.eq(before.first),
                 stage.last.eq(before.last),
                 stage.data.eq(before.data),
                 stage.words.eq(before.words),
                 stage.seal.eq(before.seal),
+                stage.bad.eq(before.bad),
             )
 
         # The line's part --------------------------------------------------------------------------
@@ -98,7 +101,7 @@ class LineCRC(LiteXModule):
         in_payload = Signal()
         header_crc = Signal(32)
         # Number of the block that follows the next seal.
-        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 2, reset=1)
+        block      = Signal(max=C.PACKET_PAYLOAD//C.BLOCK_BYTES + 1)
         self.comb += [
             Case(line.words, {
                 words: own.eq(advanced(state, words)) for words in range(1, count + 1)
@@ -118,7 +121,7 @@ class LineCRC(LiteXModule):
                 ),
                 If(line.last,
                     state.eq(0xffffffff),
-                    block.eq(1),
+                    block.eq(0),
                     in_payload.eq(0)
                 )
             )

@@ -17,6 +17,15 @@ WORDS = 8   # of a row: 256 bits
 PIECE = 9   # words of a line and its CRC
 PLACE = 16  # words that are held: 7 that wait for a row, and a piece
 
+def sealed_line_layout():
+    """A line of a packet with the CRC behind it, as LineCRC gives it.
+
+    A line may have no words, to end a packet. `prefix`: the number of prefix words, valid on the
+    first line.
+    """
+    return stream.EndpointDescription(
+        line_layout(32*WORDS) + [("crc", 32)], [("prefix", 3)])
+
 class RowPacker(LiteXModule):
     """Join a packet's words without gaps, the CRC behind each line with `seal`, and cut them into
     rows.
@@ -30,19 +39,23 @@ class RowPacker(LiteXModule):
 
     Attributes
     ----------
-    sink   : Endpoint(line_layout(256) + [("crc", 32)]), in   as LineCRC gives it
+    sink   : Endpoint(sealed_line_layout()), in
+    clear  : Signal(), in   drop what is held; `sink` is not taken
     front  : Signal(), in   the row at `source` has a control word in place 0; may change while the
              row waits
-    source : Endpoint([("data", 256), ("words", 4)]), out   `words` of the packet in this row, from
-             place 0 on, or from place 1 on with `front` or `last`; the other places are 0
+    source : Endpoint([("data", 256), ("words", 4), ("bad", 1)], [("prefix", 3)]), out   `words` of
+             the packet in this row, from place 0 on, or from place 1 on with `front` or `last`; the
+             other places are 0. `bad` on `last`; `prefix` as that of the packet's first line
 
     Cycles: 1; a row a cycle, and a line a cycle while rows leave. The first line of a packet may
     come in the cycle in which the last row of the packet before it leaves.
     """
     def __init__(self):
-        self.sink   = sink   = stream.Endpoint(line_layout(32*WORDS) + [("crc", 32)])
-        self.source = source = stream.Endpoint([("data", 32*WORDS), ("words", bits_for(WORDS))])
+        self.sink   = sink   = stream.Endpoint(sealed_line_layout())
+        self.source = source = stream.Endpoint(stream.EndpointDescription(
+            [("data", 32*WORDS), ("words", bits_for(WORDS)), ("bad", 1)], [("prefix", 3)]))
         self.front  = Signal()
+        self.clear  = Signal()
 
         # # #
 
@@ -52,6 +65,8 @@ class RowPacker(LiteXModule):
         begun  = Signal()               # a row of this packet left
         leaves = Signal(max=WORDS + 1)  # words of the row, if it is taken now
         kept   = Signal(max=PLACE + 1)  # words that stay
+        bad    = Signal()               # the packet ends as bad
+        prefix = Signal(3)
         taken  = Signal()
         shown  = Signal()               # place 0 is for a control word
 
@@ -59,6 +74,8 @@ class RowPacker(LiteXModule):
         self.comb += [
             source.last.eq(final & (level < WORDS)),
             source.first.eq(~begun),
+            source.bad.eq(source.last & bad),
+            source.prefix.eq(prefix),
             shown.eq(self.front | source.last),
             source.valid.eq(final | (level >= WORDS) | (self.front & (level == WORDS - 1))),
             If(source.last,
@@ -85,7 +102,7 @@ class RowPacker(LiteXModule):
                 sink.data[32*n:32*(n + 1)] if n < WORDS else 0))
             for n, word in enumerate(piece)],
             count.eq(sink.words + sink.seal),
-            sink.ready.eq((kept < WORDS) & (~final | (taken & source.last))),
+            sink.ready.eq((kept < WORDS) & (~final | (taken & source.last)) & ~self.clear),
             loads.eq(sink.valid & sink.ready),
         ]
 
@@ -106,6 +123,13 @@ class RowPacker(LiteXModule):
             If(taken, begun.eq(~source.last), If(source.last, final.eq(0))),
             If(loads,
                 level.eq(kept + count),
-                final.eq(sink.last)
+                final.eq(sink.last),
+                bad.eq(sink.bad),
+                If(sink.first, prefix.eq(sink.prefix))
+            ),
+            If(self.clear,
+                level.eq(0),
+                final.eq(0),
+                begun.eq(0)
             ),
         ]

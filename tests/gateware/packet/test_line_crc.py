@@ -36,7 +36,7 @@ def lines_of(parts, width):
         ]
     lines[-1][2] = True
     first = crc32c(header)
-    return lines, [first] + [crc32c(block, first ^ n) for n, block in enumerate(blocks, 1)]
+    return lines, [first] + [crc32c(block, first ^ n) for n, block in enumerate(blocks)]
 
 
 @pytest.mark.parametrize("busy", [1.0, 0.6])
