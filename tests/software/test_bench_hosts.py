@@ -2,10 +2,11 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import dataclasses
 import time
 
 import pytest
-from dibber_cli.bench import hosts, remote, stride
+from dibber_cli.bench import commands, hosts, options, remote, stride
 from dibber_cli.errors import CommandError
 from dibber_cli.soak import distant
 from dibber_cli.soak.memory import Memory
@@ -39,6 +40,19 @@ def test_options_that_make_no_sense_together(run, words, reason):
         (("rate", "--depth", "2"), "has no --depth"),
         (("rate", "--duration", "1"), "has no --duration"),
         (("block", "--series", "sendrecv-postal", "--duration", "1"), "has no --duration"),
+        (("block", "--series", "sendrecv-postal", "--iterations", "3"), "has no --iterations"),
+        (("link", "--iterations", "3"), "has no --iterations"),
+        (("soak", "--size", "8"), "bench soak has no --size"),
+        (("latency", "--size", "8"), "bench latency has no --size"),
+        (("rate", "--stride", "2"), "bench rate has no --stride"),
+        (("matrix", "--stride", "2"), "bench matrix has no --stride"),
+        (("mpi", "--size", "8"), "bench mpi has no --size"),
+        (("window", "--stride", "2"), "bench window has no --stride"),
+        (("stride", "--size", "12"), "outside 8 … 262144, a multiple of 8"),
+        (("element", "--size", "65537"), "outside 1 … 65536"),
+        (("stride", "--size", "262144", "--stride", "256"), "MiB of memory, more than 256"),
+        (("block", "--series", "put-inline", "--size", "4096"), "no point is left"),
+        (("stride", "--iterations", "3", "--duration", "1"), "exclude each other"),
         (("link", "--timeline", "x"), "starts several simulators"),
         (("mpi", "sim:a", "sim:b"), "sim:a"),
         (("mpi", "--server", "sim:a"), "--server"),
@@ -150,13 +164,41 @@ def test_an_order_of_a_soak_that_makes_no_sense_is_refused(order):
         client.recv()
 
 
-@pytest.mark.parametrize("wrong", [{"depth": -1}, {"depth": 1 << 40}, {"duration": float("nan")}])
-def test_a_server_refuses_a_run_whose_numbers_are_out_of_range(wrong):
+WRONG = [
+    {"depth": -1},
+    {"depth": 1 << 40},
+    {"duration": float("nan")},
+    {"size": -8},
+    {"size": 1 << 21},
+    {"iterations": float("inf")},
+    {"iterations": 1 << 40},
+    {"stride": 257},
+    {"stride": "wide"},
+]
+
+
+def _run_of(**wrong):
+    """What a client sends to a server, with some values in place of the right ones."""
     run = {"test": "stride", "series": "", "quick": True, "seed": 1, "digest": ""}
-    exchange = Orders({**run, "duration": 0, "both": False, "depth": 0, **wrong})
+    return {**run, **options.NONE.told_to_others(), **wrong}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_server_refuses_a_run_whose_numbers_are_out_of_range(wrong):
+    exchange = Orders(_run_of(**wrong))
     with pytest.raises(CommandError, match="refused: it makes no sense"):
         hosts._agree(exchange, stride, None)
     assert "refused" in exchange.published["taken"]
+
+
+def test_a_server_takes_the_points_that_the_clients_options_give():
+    wanted = options.Options(size=512, iterations=3, stride=5)
+    points = commands._points(stride, "put-dst-strided", True, wanted)
+    run = _run_of(series="put-dst-strided", digest=remote.digest(points), **wanted.told_to_others())
+    assert hosts._agree(Orders(run), stride, commands._points) == (1, points)
+    other = dataclasses.replace(wanted, iterations=4)
+    with pytest.raises(CommandError, match="not this side's"):
+        hosts._agree(Orders({**run, **other.told_to_others()}), stride, commands._points)
 
 
 @pytest.mark.parametrize("part", [["--server"], ["--client", "localhost"]])

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from dibber_cli.bench import bidir, block, commands, element, latency, matrix, stride
+from dibber_cli.bench import bidir, block, commands, element, latency, matrix, options, rate, stride
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import FILL, GUARD, Point
 from dibber_cli.errors import CommandError
@@ -192,6 +192,40 @@ def test_series_can_be_chosen():
         commands._points(stride, "put-dst-strided,nothing", quick=False)
     with pytest.raises(CommandError, match="bench element: no series"):
         commands._points(element, "direct", quick=False)
+
+
+def altered(test, series="", **values):
+    return commands._points(test, series, False, options.Options(**values))
+
+
+def test_size_and_stride_leave_the_points_that_have_them():
+    for test in (stride, bidir):
+        few = altered(test, size=8 * 100, stride=9)
+        assert {p.x for p in few} == {9} and {p.series for p in few} == {
+            p.series for p in test.points()
+        }
+        assert {p.source.length for p in few} - {8} == {800}
+        assert {p.target.levels for p in few if p.source.length == 800} <= {(), ((100, 72),)}
+    lists = altered(stride, "put-both-indexed", size=262144, stride=7)
+    assert [len(p.target.entries) for p in lists] == [32768]
+    assert {p.source.length for p in altered(block, size=777)} == {777}
+    found = altered(element, size=65536, stride=3)
+    assert {(p.x, p.series[-3:]) for p in found} == {(65536, "-x3")}
+    assert altered(stride) == stride.points() and altered(element) == element.points()
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 1000])
+def test_iterations_are_the_transfers_of_a_point(count):
+    for p in altered(matrix, iterations=count):
+        assert p.iterations == count and p.transfers == min(4, count) == p.target.transfers
+    assert {p.rounds for p in altered(latency, "fastpath,mcp", iterations=count)} == {count}
+    assert {p.messages for p in altered(rate, iterations=count)} == {count}
+
+
+def test_the_command_that_repeats_a_run_has_its_options():
+    words = options.Options(size=1048576, iterations=1000000, both=True, duration=0.25).words()
+    assert words == " --size 1048576 --iterations 1000000 --duration 0.25 --both"
+    assert options.NONE.words() == "" and options.NONE.notes() == []
 
 
 def test_elements_of_odd_size_begin_at_odd_places():

@@ -159,6 +159,39 @@ def test_duration_and_both_directions_are_agreed_upon(pair, port, tmp_path):
     assert ended(server)[0] == 0
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_size_iterations_and_stride_give_one_point_with_so_many_transfers(
+    pair, port, tmp_path, hosts
+):
+    """256 transfers of 4 KiB at a stride of 3 elements. There are places for four; each further
+    transfer writes the same bytes again.
+    """
+    words = (
+        *("bench", "bidir", "--series", "put-both-strided", "--size", "4096"),
+        *("--stride", "3", "--iterations", "256", "--json", "--out", tmp_path),
+    )
+    if hosts == 1:
+        code, out, err = ended(dibber(*words, *pair.uris))
+    else:
+        server = dibber(
+            "bench", "bidir", "--server", "--port", port, "--token", "word", pair.uris[1]
+        )
+        client = dibber(
+            *(*words, "--client", "localhost", "--port", port, "--token", "word", pair.uris[0])
+        )
+        code, out, err = ended(client)
+        assert ended(server)[0] == 0
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["options"] == {"size": 4096, "iterations": 256, "stride": 3}
+    assert "--size 4096 --iterations 256 --stride 3" in report["command"]
+    assert report["bytes_wrong"] == 0 and {p["x"] for p in report["points"]} == {3}
+    # 1 MiB of each direction, of which a byte takes 1 / value microseconds of 125 cycles.
+    for point in report["points"]:
+        assert point["cycles"] * point["value"] / 125 == pytest.approx(256 * 4096, rel=0.01), point
+        assert point["value"] < point["bound"]
+
+
 def test_the_cable_between_two_hosts_is_measured_as_that_of_a_pair(pair, port, tmp_path):
     server = dibber("bench", "link", "--server", "--port", port, "--token", "word", pair.uris[1])
     client = dibber(

@@ -16,14 +16,15 @@ CHOICE = SERIES
 DIRECTIONS = ("0to1", "1to0")
 
 QUICK = {"strides": (1, 8, 64)}  # of points()
+OPTIONS = stride.OPTIONS
 
 
-def points(strides=STRIDES, series=SERIES):
+def points(strides=STRIDES, series=SERIES, elements=stride.ELEMENTS):
     def one_way(name, x):
         return Point(
             f"{name}-one-way",
             x,
-            *(stride.side(strided, x) for strided in stride.OURS[name]),
+            *(stride.side(strided, x, elements) for strided in stride.OURS[name]),
             stride.TRANSFERS,
         )
 

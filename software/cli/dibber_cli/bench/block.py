@@ -9,6 +9,7 @@ from dibber.interface.description import C
 from dibber_cli.bench import session
 from dibber_cli.bench.figures import half_size
 from dibber_cli.bench.messages import EXCHANGES, Messages
+from dibber_cli.bench.options import Argument
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table, of_series
@@ -45,6 +46,7 @@ MESSAGE_BYTES = 128 * 1024
 MESSAGES = {"sendrecv-restricted": (1, 8), "sendrecv-postal": (2, 32)}  # least, most
 
 QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}  # of points()
+OPTIONS = {"size": Argument(1, SIZES[-1], lambda n: {"sizes": (n,)})}
 
 
 def transfers(size, outstanding):

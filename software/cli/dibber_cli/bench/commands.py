@@ -5,14 +5,11 @@ The library for charts is imported only where it is needed, because the import t
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import dataclasses
 import json
 import resource
 import tempfile
 import time
 from pathlib import Path
-
-from dibber.interface.description import C
 
 from dibber_cli import numbers, output, profile
 from dibber_cli.bench import (
@@ -22,6 +19,7 @@ from dibber_cli.bench import (
     TESTS,
     compare,
     hosts,
+    options,
     results,
 )
 from dibber_cli.errors import CommandError, UsageError
@@ -29,49 +27,19 @@ from dibber_cli.errors import CommandError, UsageError
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick, duration=0, both=False, depth=0, full=False, fabric="direct"):
+def _points(test, series, quick, how=options.NONE, full=False, fabric="direct"):
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
 
-    duration : milliseconds of each point; 0: each transfer once
-    both     : both cards send
-    depth    : commands under way; 0: as the benchmark has it
-    full     : all points, of a benchmark that has fewer by itself
-    fabric   : of the profile; a benchmark may have other points for it
+    how    : options.Options
+    full   : all points, of a benchmark that has fewer by itself
+    fabric : of the profile; a benchmark may have other points for it
     """
-    chosen = _chosen_points(test, series, quick, full, fabric)
-    return [_altered(test, point, duration, both, depth) for point in chosen]
-
-
-def _altered(test, point, duration, both, depth):
-    """A point with what --duration, --both and --depth ask for."""
-    from dibber_cli.bench import worker
-    from dibber_cli.bench.point import Point
-
-    if not (duration or both or depth):
-        return point
-    option = "--duration" if duration else "--both" if both else "--depth"
-    if not isinstance(point, Point) or point.operation not in worker.OPERATIONS:
-        raise UsageError(
-            f"bench {test.NAME}: {getattr(point, 'series', 'it')} has no {option}",
-            "stride, block, element, matrix and patterns have it for puts and gets: --series",
-        )
-    if both and point.both_ways:
-        raise UsageError(f"bench {test.NAME} sends in both directions without --both")
-    return dataclasses.replace(
-        point,
-        senders=(0, 1) if both else point.senders,
-        duration_ps=round(duration * 1e9),
-        outstanding=depth or point.outstanding,
-    )
-
-
-def _altering(arguments):
-    """The values of --duration, --both and --depth; a command without them has their defaults."""
-    return tuple(
-        getattr(arguments, name, default)
-        for name, default in (("duration", 0), ("both", False), ("depth", 0))
-    )
+    how.check()
+    chosen = _chosen_points(test, series, quick, how.arguments(test), full, fabric)
+    if not chosen:
+        raise UsageError(f"bench {test.NAME}: no point is left of these series and options")
+    return [how.altered(test, point) for point in chosen]
 
 
 def _choice(test, fabric, quick=False, full=False):
@@ -81,10 +49,11 @@ def _choice(test, fabric, quick=False, full=False):
     return {**few, **altered.get("quick" if quick else "all", {})}
 
 
-def _chosen_points(test, series, quick, full=False, fabric="direct"):
+def _chosen_points(test, series, quick, altered, full=False, fabric="direct"):
+    """Points with the arguments `altered` of points() in place of the benchmark's own."""
     if quick and full:
         raise UsageError("--quick and --full exclude each other")
-    few = _choice(test, fabric, quick, full)
+    few = {**_choice(test, fabric, quick, full), **altered}
     if not series:
         return test.points(**few)
     names, choice = series.split(","), getattr(test, "CHOICE", ())
@@ -106,11 +75,11 @@ def _check(names, arguments):
     # A mistake in the command line is reported before a missing file.
     chosen = profile.load(arguments.profile)
     series = getattr(arguments, "series", "")
-    how = _altering(arguments)
+    how = options.Options.of(arguments)
     full = getattr(arguments, "full", False)
     points = {
         name: _points(
-            results.module(name), series, arguments.quick, *how, full=full, fabric=chosen.fabric
+            results.module(name), series, arguments.quick, how, full=full, fabric=chosen.fabric
         )
         for name in names
     }
@@ -170,10 +139,8 @@ def _run(name, arguments, chosen, points, series="", cards=None):
         command += " --quick"
     if getattr(arguments, "full", False):
         command += " --full"
-    duration, both, depth = _altering(arguments)
-    command += f" --duration {duration:g}" if duration else ""
-    command += " --both" if both else ""
-    command += f" --depth {depth}" if depth else ""
+    how = options.Options.of(arguments)
+    command += how.words()
     if cards:
         command += f" --client {arguments.client}" if arguments.client else ""
         command += "".join(f" {uri}" for uri in arguments.uris)
@@ -200,9 +167,9 @@ def _run(name, arguments, chosen, points, series="", cards=None):
             f"quick: {len(points)} of {len(every)} points{kept}",
             *result.get("notes", ()),
         ]
-    added = [f"each point goes on for {duration:g} ms"] if duration else []
-    added += ["both cards send: values and bounds are those of both directions together"] * both
-    added += [f"--depth: {depth} commands under way, whatever is said below"] if depth else []
+    if how != options.NONE:
+        result["options"] = {name: value for name, value in how.told_to_others().items() if value}
+    added = how.notes()
     if added:
         result["notes"] = [*added, *result.get("notes", ())]
     return test, result, report.write(result, test.panels(result), Path(arguments.out))
@@ -381,21 +348,7 @@ def add_to(sub, group, command, add_profile):
         p.set_defaults(test=name)
         add_profile(p)
         p.add_argument("--series", default="", metavar="NAME,…", help="measure only these series")
-        p.add_argument(
-            "--duration",
-            type=numbers.real(0, hosts.MOST_DURATION_MS),
-            default=0,
-            metavar="MS",
-            help="repeat the transfers of each point for so many milliseconds of the card's time",
-        )
-        p.add_argument("--both", action="store_true", help="let both cards send, at the same time")
-        p.add_argument(
-            "--depth",
-            type=numbers.whole(0, C.SLOTS),
-            default=0,
-            metavar="N",
-            help="commands under way at once (default 0: as the benchmark has it)",
-        )
+        options.add_to(p)
         _add_out(p)
         if name in GUEST_TESTS:
             p.add_argument("--full", action="store_true", help="measure all points, for hours")

@@ -6,6 +6,7 @@ with their crossover.
 
 from dibber_cli.bench import litepcie, session
 from dibber_cli.bench.figures import crossover
+from dibber_cli.bench.options import MOST_STRIDE, Argument
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table
@@ -22,6 +23,11 @@ TRANSFERS = 2  # under way at once
 SIDES = {"dst": (False, True), "src": (True, False), "both": (True, True)}
 
 QUICK = {"sizes": (1, 3, 8, 64, 256), "times": (2,)}  # of points()
+# Options of the command line for points(): --size in bytes of an element.
+OPTIONS = {
+    "size": Argument(1, LENGTH, lambda n: {"sizes": (n,)}),
+    "stride": Argument(1, MOST_STRIDE, lambda n: {"times": (n,)}),
+}
 
 
 def name(way, side, times):
@@ -79,7 +85,7 @@ def evaluate(profile, seed, results):
         return [(p["x"], p["value"]) for p in measured if p["series"] == series]
 
     sizes = dict.fromkeys(p["x"] for p in measured)
-    times = [t for t in TIMES if any(p["series"].endswith(f"-x{t}") for p in measured)]
+    times = sorted({int(p["series"].rpartition("-x")[2]) for p in measured})
     peers = [
         litepcie.descriptors(profile, seed, size, size * t, size, "bytes", peer(t))
         for t in times
@@ -104,7 +110,8 @@ def evaluate(profile, seed, results):
 def _grouped(report):
     """Series of the report for each stride."""
     present = dict.fromkeys(p["series"] for p in report["points"])
-    return {t: [s for s in present if s.endswith(f"-x{t}")] for t in TIMES}
+    times = sorted({int(series.rpartition("-x")[2]) for series in present})
+    return {t: [s for s in present if s.endswith(f"-x{t}")] for t in times}
 
 
 def tables(report):

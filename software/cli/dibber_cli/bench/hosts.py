@@ -9,11 +9,10 @@ import socket
 from typing import Any
 
 import libdibber
-from dibber.interface.description import C
 from libdibber.exchange import Exchange, ExchangeError
 
 from dibber_cli import errors, numbers, paths
-from dibber_cli.bench import program, remote
+from dibber_cli.bench import options, program, remote
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, UsageError
 
@@ -21,7 +20,6 @@ PORT = "7471"
 TOKEN_BYTES = 8  # of a token that a server makes up
 WAIT_SECONDS = 600  # for the other side to come
 ANSWER_SECONDS = 120  # for the other side to take a run
-MOST_DURATION_MS = 3.6e6
 
 
 # Cards --------------------------------------------------------------------------------------------
@@ -174,15 +172,13 @@ def _agree(exchange, test, points_of):
     try:
         name, seed, digest = wanted["test"], int(wanted["seed"]), wanted["digest"]
         series, quick = str(wanted["series"]), bool(wanted["quick"])
-        altered = float(wanted["duration"]), bool(wanted["both"]), int(wanted["depth"])
-        if not (0 <= altered[0] <= MOST_DURATION_MS and 0 <= altered[2] <= C.SLOTS):
-            raise ValueError("a duration or depth is out of range")
-    except (TypeError, KeyError, ValueError) as error:
+        how = options.Options.told(wanted)
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
         _refuse(exchange, f"it makes no sense: {error!r}")
     if name != test.NAME:
         _refuse(exchange, f"this server measures {test.NAME}, not {str(name)[:40]}")
     try:
-        points = points_of(test, series, quick, *altered)
+        points = points_of(test, series, quick, how)
     except CommandError as error:
         _refuse(exchange, str(error))
     if remote.digest(points) != digest:
@@ -194,7 +190,7 @@ def _agree(exchange, test, points_of):
 def serve(arguments, test, points_of):
     """`dibber bench NAME --server URI`: one run.
 
-    points_of : (test, series, quick, duration, both, depth) → points
+    points_of : (test, series, quick, options.Options) → points
     """
     where, token = arguments.port or PORT, arguments.token or secrets.token_hex(TOKEN_BYTES)
     port = where.rpartition(":")[2]
@@ -247,9 +243,7 @@ def cards(arguments, test, points):
                 "test": test.NAME,
                 "series": arguments.series,
                 "quick": arguments.quick,
-                "duration": arguments.duration,
-                "both": arguments.both,
-                "depth": arguments.depth,
+                **options.Options.of(arguments).told_to_others(),
                 "seed": arguments.seed,
                 "digest": remote.digest(points),
             }

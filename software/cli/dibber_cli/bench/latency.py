@@ -6,6 +6,7 @@ bulk; and 8 bytes by a get, a fetch-add and a put from memory, from the call to 
 from dibber_cli.bench import bound
 from dibber_cli.bench.asking import FETCH_ADD, GET, PUT, Asking
 from dibber_cli.bench.figures import percentile
+from dibber_cli.bench.options import MOST_ITERATIONS, Argument
 from dibber_cli.bench.pingpong import LOOK_NS, WORD, PingPong, Player
 from dibber_cli.bench.point import numbered
 from dibber_cli.bench.views import Panel, Table
@@ -33,6 +34,7 @@ CHOICE = (*SERIES, *ASKED)
 PERCENTILES = (1, 50, 99, 99.9)
 
 QUICK = {"rounds": 200}  # of points()
+OPTIONS = {"iterations": Argument(1, MOST_ITERATIONS, lambda n: {"rounds": n})}
 
 # The handlers that such a command waits for, on either card. Acknowledgements of messages and
 # answers run beside it.

@@ -28,6 +28,7 @@ class Point:
     operation      : of worker.OPERATIONS
     number         : of the point in its run; seeds its payload
     duration_ps    : the transfers are made again and again for so long; 0: once
+    iterations     : so many transfers are made, at the same places again and again; 0: each once
     """
 
     series: str
@@ -40,6 +41,7 @@ class Point:
     operation: str = "put"
     number: int = 0
     duration_ps: int = 0
+    iterations: int = 0
 
     @property
     def transfers(self):

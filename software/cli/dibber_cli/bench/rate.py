@@ -7,6 +7,7 @@ one thread; gets and fetch-adds of 8 bytes.
 from dibber_cli.bench import bound, stages
 from dibber_cli.bench.asking import FETCH_ADD, GET, Asking
 from dibber_cli.bench.flood import WORD, Flood, Flooder
+from dibber_cli.bench.options import MOST_ITERATIONS, Argument
 from dibber_cli.bench.point import numbered
 from dibber_cli.bench.views import Panel, Table, of_series
 
@@ -20,6 +21,7 @@ FEW, MANY = 96, 320  # messages of a point …
 FULL = 8  # … few, when fewer than this are under way
 
 QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 8)}  # of points()
+OPTIONS = {"iterations": Argument(1, MOST_ITERATIONS, lambda n: {"few": n, "many": n})}
 
 
 def series(endpoints, fast):
@@ -27,17 +29,17 @@ def series(endpoints, fast):
     return name if endpoints == 1 else f"{name}-{endpoints}-endpoints"
 
 
-def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY):
+def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY, few=FEW):
     return numbered(
         [
             *(
-                Flood(series(e, fast), o, e, many if o * e >= FULL else FEW, fast)
+                Flood(series(e, fast), o, e, many if o * e >= FULL else few, fast)
                 for fast in (True, False)
                 for e in endpoints
                 for o in outstanding
             ),
             *(
-                Asking(name, operation, FEW, o, x=o)
+                Asking(name, operation, few, o, x=o)
                 for name, operation in ASKED.items()
                 for o in outstanding
             ),

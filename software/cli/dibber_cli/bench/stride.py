@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 from dibber_cli.bench import cpu, litepcie, session
+from dibber_cli.bench.options import MOST_STRIDE, Argument
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table, of_series
@@ -44,50 +45,65 @@ PEERS = (
 CHOICE = (*OURS, *GETS, *LISTS, "put-contiguous-unpack", "descriptors")
 
 QUICK = {"strides": (1, 2, 8, 64)}  # of points()
+# Options of the command line for points(): --size in bytes of a transfer. A list of the largest
+# transfer has 32,768 entries.
+OPTIONS = {
+    "size": Argument(ELEMENT, 256 * 1024, lambda n: {"elements": n // ELEMENT}, ELEMENT),
+    "stride": Argument(1, MOST_STRIDE, lambda n: {"strides": (n,)}),
+}
 
 
-def side(strided, stride):
+def side(strided, stride, elements=ELEMENTS):
     """One side's Pattern, `stride` in elements."""
-    return Pattern.strided(ELEMENT, ELEMENTS, ELEMENT * stride if strided else ELEMENT, TRANSFERS)
+    return Pattern.strided(ELEMENT, elements, ELEMENT * stride if strided else ELEMENT, TRANSFERS)
 
 
-def listed(stride):
+def listed(stride, elements=ELEMENTS):
     """The same places, given by a list."""
     return Pattern.indexed(
-        ELEMENT, range(0, ELEMENTS * stride, stride), ELEMENT * ELEMENTS * stride, TRANSFERS
+        ELEMENT, range(0, elements * stride, stride), ELEMENT * elements * stride, TRANSFERS
     )
 
 
-def _point(series, stride):
+def _point(series, stride, elements):
     if series == "put-contiguous-unpack":
         return Point(
-            series, stride, side(False, stride), side(True, stride), TRANSFERS, packed=True
+            series,
+            stride,
+            *(side(strided, stride, elements) for strided in (False, True)),
+            TRANSFERS,
+            packed=True,
         )
     if series == "descriptors":
-        elements = [
+        sides = [
             Pattern.contiguous(ELEMENT, DESCRIPTORS),
             Pattern(ELEMENT, (), ELEMENT * stride, DESCRIPTORS),
         ]
-        return Point(series, stride, *elements, SLOTS)
+        return Point(series, stride, *sides, SLOTS)
     if series in LISTS:
         return Point(
             series,
             stride,
-            *(listed(stride) if by_list else side(False, stride) for by_list in LISTS[series]),
+            *(
+                listed(stride, elements) if by_list else side(False, stride, elements)
+                for by_list in LISTS[series]
+            ),
             TRANSFERS,
         )
     return Point(
         series,
         stride,
-        *(side(strided, stride) for strided in {**OURS, **GETS}[series]),
+        *(side(strided, stride, elements) for strided in {**OURS, **GETS}[series]),
         TRANSFERS,
         operation="get" if series in GETS else "put",
     )
 
 
-def points(series=(*OURS, "put-contiguous-unpack", "descriptors"), strides=STRIDES):
+def points(
+    series=(*OURS, "put-contiguous-unpack", "descriptors"), strides=STRIDES, elements=ELEMENTS
+):
     """All points that the simulated pair measures, in that order."""
-    return numbered(_point(s, x) for s in series for x in strides)
+    return numbered(_point(s, x, elements) for s in series for x in strides)
 
 
 def local_copy(profile, stride):
@@ -139,10 +155,16 @@ def tables(report):
     ]
 
 
+def _size_of(report):
+    """Bytes of a transfer, in words."""
+    size = report.get("options", {}).get("size", ELEMENTS * ELEMENT)
+    return f"{size >> 10} KiB" if size % 1024 == 0 else f"{size:,} bytes"
+
+
 def panels(report):
     return [
         Panel(
-            f"64 KiB a transfer, profile {report['profile']}",
+            f"{_size_of(report)} a transfer, profile {report['profile']}",
             [*OURS, *GETS, *LISTS, *PEERS],
             "stride (elements of 8 bytes; 1 is contiguous)",
             history=True,

@@ -187,7 +187,7 @@ class Worker(Program):
 
     def _is_last(self, point, issued, begin_ps):
         """Whether the transfer after `issued` others is the last one."""
-        if issued < point.transfers - 1:
+        if issued < max(point.transfers, point.iterations) - 1:
             return False
         return not point.duration_ps or self.endpoint.clock().now_ps - begin_ps >= point.duration_ps
 
