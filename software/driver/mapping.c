@@ -5,8 +5,9 @@
  *
  * Pages come by faults, and not with mmap(), because unmap_mapping_range() finds a mapping only
  * when mmap() is over. So an endpoint that ends first says so, then takes the pages away; a later
- * fault finds a page of ones. Slots, doorbells, queues and BAR 2 have one each, because a process
- * may still write into all but the queues.
+ * fault finds a page of ones. Slots, doorbells, queues, BAR 2 and its control page have one each,
+ * because a process may still write into all but the queues. A store through an old pointer must
+ * not look like the answer of a barrier, so pages of BAR 2 do not share one with the control page.
  */
 
 #include "dibber.h"
@@ -16,10 +17,15 @@
 /* Of the pages of ones: behind those of slots and doorbells. */
 #define QUEUE_ONES    2ul
 #define APERTURE_ONES 3ul
+#define CONTROL_ONES  4ul
 
 /* Bytes of BAR 2 that are write-combined. */
 #define COMBINED (DIBBER_WINDOW_COMBINED * (unsigned long)DIBBER_APERTURE_PAGE)
 
+/* The place of the control page of BAR 2. */
+#define CONTROL (DIBBER_WINDOW_PAGES * (unsigned long)DIBBER_APERTURE_PAGE)
+
+static_assert(CONTROL_ONES < 1ul << DIBBER_ONES_ORDER, "each kind has a page of ones");
 static_assert(PAGE_SIZE == DIBBER_DOORBELL_OFFSET, "slots and doorbells are a page each");
 static_assert(DIBBER_ENDPOINT_STRIDE == 2 * PAGE_SIZE, "and nothing else is there");
 static_assert(DIBBER_APERTURE_BYTES == 1ul << PER_ENDPOINT_SHIFT, "BAR 2 is as long");
@@ -62,13 +68,12 @@ static bool is_aperture(const struct vm_area_struct *vma)
 /* The file has [place, place + length) of BAR 2. With the file's map_lock. */
 static bool has_aperture(const struct dibber_file *file, unsigned long place, unsigned long length)
 {
-	const unsigned long control = DIBBER_WINDOW_PAGES * (unsigned long)DIBBER_APERTURE_PAGE;
 	unsigned long first = place / DIBBER_APERTURE_PAGE;
 	unsigned long end = DIV_ROUND_UP(place + length, DIBBER_APERTURE_PAGE);
 
-	if (place == control)
-		return length == PAGE_SIZE && READ_ONCE(file->windows);
-	return length <= control && place <= control - length &&
+	if (place == CONTROL)
+		return length == PAGE_SIZE && file->windows;
+	return length <= CONTROL && place <= CONTROL - length &&
 	       find_next_zero_bit(file->window, end, first) >= end;
 }
 
@@ -82,7 +87,7 @@ static unsigned long frame_of(const struct dibber_file *file, const struct vm_ar
 	if (is_aperture(vma)) {
 		if (file->mapped != number_of(vma) - DIBBER_ENDPOINTS ||
 		    !has_aperture(file, place, PAGE_SIZE))
-			return ones + APERTURE_ONES;
+			return ones + (place == CONTROL ? CONTROL_ONES : APERTURE_ONES);
 		return (card->window.start + place) >> PAGE_SHIFT;
 	}
 	/* The file may have become an endpoint with shorter queues since mmap(). */
@@ -200,4 +205,10 @@ void dibber_mapping_end_pages(struct dibber_file *file, unsigned int first, unsi
 			    dibber_mapping_aperture(file->number) +
 				    first * (loff_t)DIBBER_APERTURE_PAGE,
 			    count * (loff_t)DIBBER_APERTURE_PAGE, 1);
+}
+
+void dibber_mapping_end_control(struct dibber_file *file)
+{
+	unmap_mapping_range(file->file->f_mapping, dibber_mapping_aperture(file->number) + CONTROL,
+			    PAGE_SIZE, 1);
 }

@@ -24,6 +24,12 @@
  */
 #define SHARE 128
 
+/*
+ * The card answers a barrier with ones after 10 ms. The control program gives up stores 40 ms after
+ * the last progress, so more barriers than this find a card that does not work.
+ */
+#define BARRIERS 12
+
 static_assert(DIBBER_APERTURE_BYTES == (DIBBER_WINDOW_PAGES + 1) * DIBBER_APERTURE_PAGE,
 	      "all pages but the control page can be given");
 static_assert(DIBBER_ENDPOINTS * SEQUENCE_STRIDE <= PAGE_SIZE,
@@ -58,22 +64,28 @@ static void write_page(struct dibber_card *card, unsigned int page, u32 key, u64
 
 /*
  * Map BAR 2 for the kernel, which also makes the processor's memory types of it: a mapping of a
- * process gets the type that the kernel's own mapping has. A card without BAR 2 has no window.
+ * process gets the type that the kernel's own mapping has. A card without all of BAR 2 has no
+ * window, and works without it.
  */
-int dibber_window_create(struct dibber_card *card)
+void dibber_window_create(struct dibber_card *card)
 {
 	struct dibber_window *window = &card->window;
 	struct pci_dev *pdev = card->pdev;
 
-	if (!dibber_window_exists(card) || pci_resource_len(pdev, 2) < DIBBER_APERTURE_BYTES)
-		return 0;
+	if (!dibber_window_exists(card))
+		return;
+	if (pci_resource_len(pdev, 2) < DIBBER_APERTURE_BYTES) {
+		dev_warn(&pdev->dev, "no remote window: BAR 2 %pR is too short\n",
+			 &pdev->resource[2]);
+		return;
+	}
 	window->start = pci_resource_start(pdev, 2);
 	window->combined = pci_iomap_wc_range(pdev, 2, 0, COMBINED);
 	window->uncached = pci_iomap_range(pdev, 2, COMBINED, DIBBER_APERTURE_BYTES - COMBINED);
 	if (window->combined && window->uncached)
-		return 0;
+		return;
+	dev_warn(&pdev->dev, "no remote window: BAR 2 cannot be mapped\n");
 	dibber_window_destroy(card);
-	return -ENOMEM;
 }
 
 void dibber_window_destroy(struct dibber_card *card)
@@ -160,6 +172,9 @@ void dibber_window_close(struct dibber_card *card)
 		dma_free_coherent(&card->pdev->dev, SCRATCH_BYTES, window->scratch,
 				  window->scratch_address);
 	window->scratch = NULL;
+	/* No store waits any more, so pages that were kept can be given again. */
+	bitmap_zero(window->used, DIBBER_WINDOW_PAGES);
+	window->owners = 0;
 }
 
 /* Windows of a file ---------------------------------------------------------------------------- */
@@ -258,33 +273,56 @@ int dibber_window_map(struct dibber_file *file, struct dibber_window_map *map)
 
 /*
  * What was stored before arrives under the old entries, or every owner would hear of it. The
- * mappings of the file do not show the pages any more.
+ * mappings of the file do not show the pages any more. Returns whether no store waits any more.
  */
-static void wait_for_stores(struct dibber_file *file)
+static bool wait_for_stores(struct dibber_file *file)
 {
 	struct dibber_window *window = &file->card->window;
+	unsigned int n;
 
-	if (window->on)
-		readl(window->uncached + CONTROL - COMBINED + file->number * SEQUENCE_STRIDE);
+	if (!window->on)
+		return true;
+	for (n = 0; n < BARRIERS; n++) {
+		/* Ones: the barrier was too late, or the card does not answer. */
+		if (readl(window->uncached + CONTROL - COMBINED + file->number * SEQUENCE_STRIDE) !=
+		    ~0u)
+			return true;
+		cond_resched();
+	}
+	dibber_complain(file->card, "stores of endpoint %u do not end: its pages are kept\n",
+			file->number);
+	return false;
 }
 
-/* Withdraw the window that begins at page `first`. */
-static void withdraw(struct dibber_file *file, unsigned int first)
+/*
+ * Withdraw the window that begins at page `first`. If it is not `empty`, stores for it may wait.
+ * Then its pages keep their entries, and nobody gets them before the window is closed. The file's
+ * share of the card's queue is kept with them.
+ */
+static void withdraw(struct dibber_file *file, unsigned int first, bool empty)
 {
 	struct dibber_window *window = &file->card->window;
 	unsigned int count = window->count[first], n;
+	bool last;
 
-	for (n = 0; n < count; n++)
+	for (n = 0; empty && n < count; n++)
 		write_page(file->card, first + n, 0, 0, 0);
 	mutex_lock(&file->map_lock);
 	bitmap_clear(file->window, first, count);
+	file->windows--;
+	last = !file->windows;
+	file->keeps_share |= !empty;
 	mutex_unlock(&file->map_lock);
-	bitmap_clear(window->used, first, count);
+	if (empty)
+		bitmap_clear(window->used, first, count);
 	window->count[first] = 0;
 	window->owner[first] = NULL;
-	file->windows--;
-	if (!file->windows)
+	if (!last)
+		return;
+	dibber_mapping_end_control(file);
+	if (!file->keeps_share)
 		window->owners--;
+	file->keeps_share = false;
 }
 
 int dibber_window_unmap(struct dibber_file *file, u32 first)
@@ -298,8 +336,7 @@ int dibber_window_unmap(struct dibber_file *file, u32 first)
 		rc = -ENOENT;
 	} else {
 		dibber_mapping_end_pages(file, first, card->window.count[first]);
-		wait_for_stores(file);
-		withdraw(file, first);
+		withdraw(file, first, wait_for_stores(file));
 	}
 	mutex_unlock(&card->lock);
 	return rc;
@@ -309,12 +346,13 @@ int dibber_window_unmap(struct dibber_file *file, u32 first)
 void dibber_window_release(struct dibber_file *file)
 {
 	unsigned int first;
+	bool empty;
 
 	if (!file->windows)
 		return;
-	wait_for_stores(file);
+	empty = wait_for_stores(file);
 	for (first = 0; first < DIBBER_WINDOW_PAGES; first++) {
 		if (file->card->window.owner[first] == file)
-			withdraw(file, first);
+			withdraw(file, first, empty);
 	}
 }

@@ -23,6 +23,8 @@ TESTS = (
     "keys",
     "kills",
     "children",
+    "no_room",
+    "cable",
     "reset",
 )
 

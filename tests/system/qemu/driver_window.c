@@ -286,13 +286,18 @@ static void test_revoked(void)
 {
 	struct user a = { 0 }, b = { 0 };
 	volatile uint64_t *old, *new;
+	volatile uint32_t *control;
 
 	begin_user(&a, PAGE);
+	control = mmap(NULL, PAGE, BOTH, MAP_SHARED, a.e.fd, (off_t)(a.map.place + a.map.control));
+	expect("the control page", control == MAP_FAILED ? -errno : 0, 0);
+	expect("a sequence", control[16 * a.e.open.number + 1] != UINT32_MAX, 1);
 	old = (volatile uint64_t *)a.memory;
 	old[0] = 1;
 	barrier(&a);
 	expect("a store", *(long *)far.memory, 1);
 	expect("giving back", give_back(&a), 0);
+	expect("no sequence", control[16 * a.e.open.number + 1], UINT32_MAX);
 	begin_user(&b, PAGE);
 	new = (volatile uint64_t *)b.memory;
 	expect("the same page", b.map.first, a.map.first);
@@ -302,6 +307,7 @@ static void test_revoked(void)
 	new[0] = 3;
 	barrier(&b);
 	expect("the new owner's store", *(long *)far.memory, 3);
+	munmap((void *)control, PAGE);
 	expect("closing", call(b.e.fd, DIBBER_IOC_ENDPOINT_CLOSE, NULL), 0);
 	expect("ones behind closing", new[1] == UINT64_MAX, 1);
 	new[0] = 4;
@@ -332,6 +338,49 @@ static void test_keys(void)
 	succeeds("the other owner's check", dib_window_check(window));
 	end_user(&stranger);
 	succeeds("unmap", dib_window_unmap(window));
+}
+
+static void write_link_control(uint32_t value)
+{
+	int fd = open(DEVICE "/resource0", O_RDWR);
+	volatile uint32_t *bar = mmap(NULL, PAGE, BOTH, MAP_SHARED, fd, 0);
+
+	expect("BAR 0", bar == MAP_FAILED ? -errno : 0, 0);
+	if (bar != MAP_FAILED) {
+		bar[DIBBER_HOST_LINK_CONTROL / 4] = value;
+		munmap((void *)bar, PAGE);
+	}
+	close(fd);
+}
+
+/* Stores wait when their window ends. They reach no other page, whoever has the window's then. */
+static void test_cable(void)
+{
+	const uint64_t other = 2 * DIBBER_APERTURE_PAGE;
+	struct user a = { 0 }, b = { 0 };
+	uint64_t changed = 0;
+
+	memset(far.memory, 0, BYTES);
+	begin_user(&a, PAGE);
+	/* The card sends a pattern in place of packets. */
+	write_link_control(1u << DIBBER_HOST_LINK_CONTROL_TRANSMIT_SHIFT);
+	/* Two commands for each line, so most find no slot. */
+	for (unsigned int at = 0; at < PAGE; at += 32)
+		*(volatile uint64_t *)(a.memory + at) = UINT64_MAX;
+	expect("giving back", give_back(&a), 0);
+	expect("endpoint", open_endpoint(CARD, &b.e), 0);
+	b.map = request(PAGE);
+	b.map.offset = other;
+	expect("window", call(b.e.fd, DIBBER_IOC_WINDOW_MAP, &b.map), 0);
+	write_link_control(0);
+	for (int i = 0; i < 30 && barrier(&b) == UINT32_MAX; i++)
+		usleep(100000);
+	expect("a barrier at last", barrier(&b) != UINT32_MAX, 1);
+	for (unsigned int at = 0; at < PAGE; at++)
+		changed += !!far.memory[other + at];
+	expect("bytes of the other page that changed", (long)changed, 0);
+	end_user(&a);
+	end_user(&b);
 }
 
 static void store_for_ever(void)
@@ -399,6 +448,52 @@ static void test_children(void)
 	succeeds("unmap", dib_window_unmap(window));
 }
 
+static int count_mappings(void)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	int lines = 0, byte;
+
+	while (file && (byte = fgetc(file)) != EOF)
+		lines += byte == '\n';
+	if (file)
+		fclose(file);
+	return lines;
+}
+
+static void limit_mappings(int count)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "w");
+
+	if (!file || fprintf(file, "%d\n", count) < 0 || fclose(file))
+		printf("max_map_count: %m\n");
+}
+
+/* A window that could not be mapped as a whole leaves no page that takes stores. */
+static void test_no_room(void)
+{
+	struct dib_window_options options = options_of(DIB_WINDOW_LOAD | DIB_WINDOW_STORE, PAGE);
+	struct dib_window *window = map(&options);
+	volatile uint8_t *memory = dib_window_pointer(window);
+	int pipes[2], failed = 0, most = count_mappings(), rc = 0;
+
+	succeeds("unmap", dib_window_unmap(window));
+	expect("pipe", pipe(pipes), 0);
+	for (int count = most - 4; count <= most + 4; count++) {
+		limit_mappings(count);
+		rc = dib_window_map(near.endpoint, &options, &window);
+		limit_mappings(65530);
+		if (rc) {
+			failed++;
+			expect("what is left", write(pipes[1], (const void *)memory, 1), -1);
+		} else {
+			succeeds("unmap", dib_window_unmap(window));
+		}
+	}
+	expect("it failed, and then not", failed > 0 && !rc, 1);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 /* The function is reset under the window. It ends by name, and a new one works. */
 static void test_reset(void)
 {
@@ -425,9 +520,12 @@ static void test_reset(void)
 	waitpid(reader, &status, 0);
 	close(door);
 	expect("ones", memory[0] == UINT64_MAX, 1);
-	memory[0] = 8;
+	/* What is stored now looks like no answer of the card. */
+	for (unsigned int i = 0; i < PAGE / sizeof(*memory); i++)
+		memory[i] = 0;
 	expect("the memory", *(long *)far.memory, 7);
 	fails("check", dib_window_check(window), DIB_ERR_LOST);
+	fails("barrier", dib_window_barrier(window), DIB_ERR_LOST);
 	dib_close(near.card);
 	munmap(near.memory, BYTES);
 	open_end(&near, CARD, 0, 1, pages(), BYTES);
@@ -436,6 +534,10 @@ static void test_reset(void)
 	memory[0] = 9;
 	succeeds("barrier", dib_window_barrier(window));
 	expect("the memory then", *(long *)far.memory, 9);
+	succeeds("unmap", dib_window_unmap(window));
+	/* Pages that were kept for stores under way (test_cable) are free again. */
+	options.length = COMBINED * DIBBER_APERTURE_PAGE;
+	window = map(&options);
 	succeeds("unmap", dib_window_unmap(window));
 }
 
@@ -460,6 +562,8 @@ int main(int argc, char **argv)
 	TEST(keys);
 	TEST(kills);
 	TEST(children);
+	TEST(no_room);
+	TEST(cable);
 	TEST(reset);
 	wrong = 0;
 	close_end(&near);
