@@ -18,7 +18,8 @@
 #include <string.h>
 
 #define SLOTS 4096 /* places for objects on each rank, for those that are there and that come */
-#define FREE  0xee /* of each byte of a free place */
+#define MOST_BYTES 65536 /* of an object */
+#define FREE	   0xee	 /* of each byte of a free place */
 
 static uint64_t state;
 
@@ -89,10 +90,12 @@ int main(int argc, char **argv)
 	bytes = argc > 1 ? atoi(argv[1]) : 32;
 	count = argc > 2 ? atoi(argv[2]) : 1024;
 	times = argc > 3 ? atoi(argv[3]) : 2;
-	if (bytes < 1 || bytes > 65536 || count < 1 || count > SLOTS || times < 1) {
+	if (bytes < 1 || bytes > MOST_BYTES || count < 1 || count > SLOTS || times < 1) {
 		if (rank == 0)
-			fprintf(stderr, "mpi_objects [BYTES OBJECTS TIMES]: at most %d objects\n",
-				SLOTS);
+			fprintf(stderr,
+				"mpi_objects [BYTES OBJECTS TIMES]: 1 to %d bytes, 1 to %d objects, "
+				"and once at least\n",
+				MOST_BYTES, SLOTS);
 		MPI_Finalize();
 		return 2;
 	}

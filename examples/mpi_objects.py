@@ -14,6 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 SLOTS = 4096  # places for objects on each rank, for those that are there and that come
+MOST_BYTES = 65536  # of an object
 FREE = 0xEE  # of each byte of a free place
 
 
@@ -27,9 +28,10 @@ def places_of(rank, use):
 
 def main(size=32, count=1024, times=2):
     comm = MPI.COMM_WORLD
-    if size < 1 or not 1 <= count <= SLOTS or times < 1:
+    if not 1 <= size <= MOST_BYTES or not 1 <= count <= SLOTS or times < 1:
         if comm.rank == 0:
-            print(f"mpi_objects.py [BYTES OBJECTS TIMES]: at most {SLOTS} objects", file=sys.stderr)
+            limits = f"1 to {MOST_BYTES} bytes, 1 to {SLOTS} objects, and once at least"
+            print(f"mpi_objects.py [BYTES OBJECTS TIMES]: {limits}", file=sys.stderr)
         return 2
     following, former = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     start = objects_of(comm.rank, size)

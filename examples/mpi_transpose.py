@@ -14,17 +14,19 @@ import numpy as np
 from mpi4py import MPI
 
 ELEMENT = MPI.DOUBLE.Get_size()
+MOST_ROWS = 4096  # each element's value tells its row and column
 
 
 def main(rows=128, times=2):
     comm = MPI.COMM_WORLD
-    if rows < comm.size or rows % comm.size or times < 1:
+    if rows < comm.size or rows % comm.size or rows > MOST_ROWS or times < 1:
         if comm.rank == 0:
-            print("mpi_transpose.py [ROWS TIMES]: a multiple of the ranks", file=sys.stderr)
+            limit = f"at most {MOST_ROWS} rows, a multiple of the ranks"
+            print(f"mpi_transpose.py [ROWS TIMES]: {limit}", file=sys.stderr)
         return 2
     side = rows // comm.size
     row, column = np.ogrid[comm.rank * side : (comm.rank + 1) * side, :rows]
-    start = (row * 4096 + column).astype(float)
+    start = (row * MOST_ROWS + column).astype(float)
     end = np.full_like(start, -1)
     by_rows = MPI.DOUBLE.Create_vector(side, side, rows).Commit()
     by_columns = MPI.DOUBLE.Create_vector(side, 1, rows).Create_hvector(side, 1, ELEMENT).Commit()
@@ -39,7 +41,7 @@ def main(rows=128, times=2):
             [end, (counts, places), [by_rows] * comm.size],
         )
         taken.append(MPI.Wtime() - begin)
-    wrong = comm.reduce(int((end != column * 4096 + row).sum()))
+    wrong = comm.reduce(int((end != column * MOST_ROWS + row).sum()))
     if comm.rank == 0:
         # The first transpose registers the memory.
         us = 1e6 * sum(taken[1:]) / times

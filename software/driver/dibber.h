@@ -124,8 +124,8 @@ struct dibber_own {
  * @scratch_key: its key, or 0
  * @on: pages can be given
  * @shares: how many files can have windows
- * @owners: how many have
- * @used: pages that were given
+ * @owners: how many have, with @kept_owners
+ * @used: pages that were given, with @kept
  * @count: pages of the window that begins at each page, or 0
  * @owner: the file that has it, or NULL
  * @kept: given pages that no file has any more, because stores to them may still wait in the card
@@ -247,7 +247,7 @@ struct dibber_card {
  * @map_lock: guards what follows; taken in page faults
  * @mapped: the endpoint's number while its window and queues may be mapped, or 0
  * @window: pages of BAR 2 that the endpoint has
- * @windows: how many windows it has; changes with dibber_card.lock held
+ * @windows: how many windows it has; changes with dibber_card.lock held too
  * @queues: both queues
  * @queue_bytes: of both, whole pages
  * @queue_address: their bus address
@@ -346,7 +346,7 @@ bool dibber_own_event(struct dibber_own *own, struct dibber_queue_entry *entry);
 /* window.c */
 /* Whether the card has one, which owns the card's last endpoint. */
 bool dibber_window_exists(const struct dibber_card *card);
-int dibber_window_create(struct dibber_card *card);
+void dibber_window_create(struct dibber_card *card);
 void dibber_window_destroy(struct dibber_card *card);
 int dibber_window_map(struct dibber_file *file, struct dibber_window_map *map);
 int dibber_window_unmap(struct dibber_file *file, u32 first);
@@ -371,6 +371,8 @@ loff_t dibber_mapping_aperture(unsigned int number);
 void dibber_mapping_end(struct dibber_file *file);
 /* The same of pages of BAR 2. With the card locked. */
 void dibber_mapping_end_pages(struct dibber_file *file, unsigned int first, unsigned int count);
+/* The control page shows ones until the file has a window again. With the card locked. */
+void dibber_mapping_end_control(struct dibber_file *file);
 
 /* file.c */
 extern const struct file_operations dibber_file_operations;

@@ -121,9 +121,6 @@ static bool may_have(u32 number)
 
 static bool is_free(const struct dibber_card *card, u32 number)
 {
-	/* Nobody but the remote window may write into its slots. */
-	if (number == card->endpoint_count - 1 && dibber_window_exists(card))
-		return false;
 	return number && !card->endpoint[number].file && !card->endpoint[number].own;
 }
 

@@ -191,9 +191,7 @@ static int dibber_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	rc = dibber_admin_create(card);
 	if (rc)
 		goto no_card;
-	rc = dibber_window_create(card);
-	if (rc)
-		goto no_interrupts;
+	dibber_window_create(card);
 	rc = request_interrupts(card);
 	if (rc)
 		goto no_interrupts;

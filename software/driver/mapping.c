@@ -5,9 +5,9 @@
  *
  * Pages come by faults, and not with mmap(), because unmap_mapping_range() finds a mapping only
  * when mmap() is over. So an endpoint that ends first says so, then takes the pages away; a later
- * fault finds a page of ones. Slots, doorbells, queues, pages of BAR 2 and its control page have
- * one each, because a process may still write into all but the queues. What it stores into a page
- * of BAR 2 must not look like an answer of the control page.
+ * fault finds a page of ones. Slots, doorbells, queues, BAR 2 and its control page have one each,
+ * because a process may still write into all but the queues. A store through an old pointer must
+ * not look like the answer of a barrier, so pages of BAR 2 do not share one with the control page.
  */
 
 #include "dibber.h"
@@ -21,8 +21,11 @@
 
 /* Bytes of BAR 2 that are write-combined. */
 #define COMBINED (DIBBER_WINDOW_COMBINED * (unsigned long)DIBBER_APERTURE_PAGE)
-#define CONTROL	 (DIBBER_WINDOW_PAGES * (unsigned long)DIBBER_APERTURE_PAGE)
 
+/* The place of the control page of BAR 2. */
+#define CONTROL (DIBBER_WINDOW_PAGES * (unsigned long)DIBBER_APERTURE_PAGE)
+
+static_assert(CONTROL_ONES < 1ul << DIBBER_ONES_ORDER, "each kind has a page of ones");
 static_assert(PAGE_SIZE == DIBBER_DOORBELL_OFFSET, "slots and doorbells are a page each");
 static_assert(DIBBER_ENDPOINT_STRIDE == 2 * PAGE_SIZE, "and nothing else is there");
 static_assert(DIBBER_APERTURE_BYTES == 1ul << PER_ENDPOINT_SHIFT, "BAR 2 is as long");
@@ -69,7 +72,7 @@ static bool has_aperture(const struct dibber_file *file, unsigned long place, un
 	unsigned long end = DIV_ROUND_UP(place + length, DIBBER_APERTURE_PAGE);
 
 	if (place == CONTROL)
-		return length == PAGE_SIZE && READ_ONCE(file->windows);
+		return length == PAGE_SIZE && file->windows;
 	return length <= CONTROL && place <= CONTROL - length &&
 	       find_next_zero_bit(file->window, end, first) >= end;
 }
@@ -84,7 +87,7 @@ static unsigned long frame_of(const struct dibber_file *file, const struct vm_ar
 	if (is_aperture(vma)) {
 		if (file->mapped != number_of(vma) - DIBBER_ENDPOINTS ||
 		    !has_aperture(file, place, PAGE_SIZE))
-			return ones + (place < CONTROL ? APERTURE_ONES : CONTROL_ONES);
+			return ones + (place == CONTROL ? CONTROL_ONES : APERTURE_ONES);
 		return (card->window.start + place) >> PAGE_SHIFT;
 	}
 	/* The file may have become an endpoint with shorter queues since mmap(). */
@@ -202,4 +205,10 @@ void dibber_mapping_end_pages(struct dibber_file *file, unsigned int first, unsi
 			    dibber_mapping_aperture(file->number) +
 				    first * (loff_t)DIBBER_APERTURE_PAGE,
 			    count * (loff_t)DIBBER_APERTURE_PAGE, 1);
+}
+
+void dibber_mapping_end_control(struct dibber_file *file)
+{
+	unmap_mapping_range(file->file->f_mapping, dibber_mapping_aperture(file->number) + CONTROL,
+			    PAGE_SIZE, 1);
 }

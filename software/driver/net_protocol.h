@@ -12,7 +12,11 @@
 #include <linux/types.h>
 #include <linux/virtio_net.h>
 
-#define DIBBER_NET_MAGIC   0x4e424944 /* "DIBN" */
+#define DIBBER_NET_MAGIC 0x4e424944 /* "DIBN" */
+/*
+ * Of the hello, the headers and the notices. The endpoint of greetings is no part of it: a device
+ * that greets by another endpoint is never heard, so no version could tell it.
+ */
 #define DIBBER_NET_VERSION 1
 
 /*

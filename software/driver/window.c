@@ -61,22 +61,28 @@ static void write_page(struct dibber_card *card, unsigned int page, u32 key, u64
 
 /*
  * Map BAR 2 for the kernel, which also makes the processor's memory types of it: a mapping of a
- * process gets the type that the kernel's own mapping has. A card without BAR 2 has no window.
+ * process gets the type that the kernel's own mapping has. A card without all of BAR 2 has no
+ * window, and works without it.
  */
-int dibber_window_create(struct dibber_card *card)
+void dibber_window_create(struct dibber_card *card)
 {
 	struct dibber_window *window = &card->window;
 	struct pci_dev *pdev = card->pdev;
 
-	if (!dibber_window_exists(card) || pci_resource_len(pdev, 2) < DIBBER_APERTURE_BYTES)
-		return 0;
+	if (!dibber_window_exists(card))
+		return;
+	if (pci_resource_len(pdev, 2) < DIBBER_APERTURE_BYTES) {
+		dev_warn(&pdev->dev, "no remote window: BAR 2 %pR is too short\n",
+			 &pdev->resource[2]);
+		return;
+	}
 	window->start = pci_resource_start(pdev, 2);
 	window->combined = pci_iomap_wc_range(pdev, 2, 0, COMBINED);
 	window->uncached = pci_iomap_range(pdev, 2, COMBINED, DIBBER_APERTURE_BYTES - COMBINED);
 	if (window->combined && window->uncached)
-		return 0;
+		return;
+	dev_warn(&pdev->dev, "no remote window: BAR 2 cannot be mapped\n");
 	dibber_window_destroy(card);
-	return -ENOMEM;
 }
 
 void dibber_window_destroy(struct dibber_card *card)
@@ -138,7 +144,7 @@ static int begin(struct dibber_card *card)
  * answers a barrier with the sequence of an owner, or with ones after 10 ms. A sequence may be ones
  * as well, so two owners are asked in turn.
  */
-static bool stores_ended(struct dibber_card *card, unsigned int number)
+static bool stores_ended(struct dibber_card *card, unsigned int number, unsigned int barriers)
 {
 	struct dibber_window *window = &card->window;
 	void __iomem *control = window->uncached + CONTROL - COMBINED;
@@ -147,7 +153,7 @@ static bool stores_ended(struct dibber_card *card, unsigned int number)
 
 	if (!window->on || card->gone)
 		return true;
-	for (n = 0; n < BARRIERS; n++) {
+	for (n = 0; n < barriers; n++) {
 		if (readl(control + owners[n % 2] * SEQUENCE_STRIDE) != U32_MAX)
 			return true;
 		cond_resched();
@@ -161,13 +167,13 @@ static void withdraw_page(struct dibber_card *card, unsigned int page)
 	clear_bit(page, card->window.used);
 }
 
-/* Free the kept pages, if no store to them can wait any more. With the card locked. */
+/* Free the kept pages, if the card answers now. With the card locked. */
 static void free_kept(struct dibber_card *card)
 {
 	struct dibber_window *window = &card->window;
 	unsigned int page;
 
-	if (bitmap_empty(window->kept, DIBBER_WINDOW_PAGES) || !stores_ended(card, 0))
+	if (bitmap_empty(window->kept, DIBBER_WINDOW_PAGES) || !stores_ended(card, 0, 1))
 		return;
 	for (page = 0; page < DIBBER_WINDOW_PAGES; page++) {
 		if (test_bit(page, window->kept))
@@ -332,6 +338,7 @@ static void withdraw(struct dibber_file *file, unsigned int first, bool ended)
 	mutex_unlock(&file->map_lock);
 	if (file->windows)
 		return;
+	dibber_mapping_end_control(file);
 	if (ended)
 		window->owners--;
 	else
@@ -341,7 +348,7 @@ static void withdraw(struct dibber_file *file, unsigned int first, bool ended)
 /* Whether the file's stores have ended; with a line in the log if not. */
 static bool wait_for_stores(struct dibber_file *file)
 {
-	bool ended = stores_ended(file->card, file->number);
+	bool ended = stores_ended(file->card, file->number, BARRIERS);
 
 	if (!ended)
 		dibber_complain(file->card,

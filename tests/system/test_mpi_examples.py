@@ -17,6 +17,16 @@ sys.modules["mpi_chart"] = chart
 SPEC.loader.exec_module(chart)
 
 
+def command_of(words):
+    """An example and its numbers: (command, environment)."""
+    name, *numbers = words
+    if not name.endswith(".py"):
+        return [paths.BUILD / "ofi" / name, *numbers], dict(os.environ)
+    suite.bring()
+    environment = {**os.environ, "PYTHONPATH": str(suite.FOLDER / "site")}
+    return [sys.executable, paths.ROOT / "examples" / name, *numbers], environment
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -28,39 +38,45 @@ SPEC.loader.exec_module(chart)
     ids=lambda value: str(value[0]),
 )
 def test_each_example_brings_all_elements_to_their_places(options, words):
-    name, *numbers = words
-    program = [paths.BUILD / "ofi" / name]
-    if name.endswith(".py"):
-        suite.bring()
-        program = [sys.executable, paths.ROOT / "examples" / name]
-    command = [sys.executable, "-P", "-m", "dibber_cli", "mpirun", *options, *program, *numbers]
+    program, environment = command_of(words)
+    command = [sys.executable, "-P", "-m", "dibber_cli", "mpirun", *options, *program]
     done = subprocess.run(
         list(map(str, command)),
-        env={**os.environ, "PYTHONPATH": str(suite.FOLDER / "site")},
+        env=environment,
         timeout=600,
         capture_output=True,
         text=True,
     )
     said = chart.SAID.fullmatch(done.stdout)
     assert done.returncode == 0 and said, done.stdout + done.stderr
-    assert int(said[1]) == numbers[0] and float(said[2]) > 1 and said[3] == "0"
+    assert int(said[1]) == words[1] and float(said[2]) > 1 and said[3] == "0"
 
 
 @pytest.mark.parametrize(
     "words, why",
     [
         (["mpi_transpose", 65], "a multiple of the ranks"),
-        (["mpi_objects", 0], "at most 4096 objects"),
-        (["mpi_objects", 8, 4097], "at most 4096 objects"),
+        (["mpi_transpose", 8192], "at most 4096 rows"),
+        (["mpi_transpose.py", 65], "a multiple of the ranks"),
+        (["mpi_transpose.py", 8192], "at most 4096 rows"),
+        (["mpi_objects", 0], "1 to 65536 bytes"),
+        (["mpi_objects", 8, 0], "1 to 4096 objects"),
+        (["mpi_objects", 8, 4097], "1 to 4096 objects"),
+        (["mpi_objects.py", 8, 0], "1 to 4096 objects"),
+        (["mpi_objects.py", 65537], "1 to 65536 bytes"),
     ],
 )
 def test_the_examples_refuse_numbers_that_make_no_sense(words, why):
     """The cards have no part in this."""
-    name, *numbers = words
+    command, environment = command_of(words)
     launcher = ["mpirun", "-n", "2", "--oversubscribe", "--allow-run-as-root"]
-    command = [*launcher, paths.BUILD / "ofi" / name, *numbers]
     done = subprocess.run(
-        list(map(str, command)), timeout=60, capture_output=True, text=True, check=False
+        list(map(str, [*launcher, *command])),
+        env=environment,
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode and why in done.stderr
 

@@ -24,6 +24,7 @@ TESTS = (
     "keys",
     "kills",
     "children",
+    "no_room",
     "reset",
 )
 

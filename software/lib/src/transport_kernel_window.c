@@ -32,6 +32,17 @@ static int reserve(uint8_t *at, size_t length, uint8_t **out)
 	return 0;
 }
 
+/* Take pages of a window away. The kernel may have no room for one more mapping, but it always has
+ * for other rights of a whole one. */
+static void hide_pages(struct kernel_device *k, uint64_t first, uint64_t pages)
+{
+	uint8_t *at = k->aperture + first * DIBBER_APERTURE_PAGE;
+	size_t length = (size_t)(pages * DIBBER_APERTURE_PAGE);
+
+	if (reserve(at, length, NULL))
+		mprotect(at, length, PROT_NONE);
+}
+
 int dib_kernel_aperture(struct dib_transport *transport, uint64_t *bytes, uint8_t **memory)
 {
 	struct kernel_device *k = dib_kernel(transport);
@@ -80,6 +91,7 @@ static int enter_window(struct kernel_device *k, unsigned int owner,
 	if (rc) {
 		unmap.first = map.first;
 		ioctl(k->endpoints[owner], DIBBER_IOC_WINDOW_UNMAP, &unmap);
+		hide_pages(k, map.first, pages);
 		return rc;
 	}
 	k->windows[owner]++;
@@ -90,7 +102,7 @@ static int enter_window(struct kernel_device *k, unsigned int owner,
 	return 0;
 }
 
-/* The page of sequences went with its endpoint. */
+/* The page of sequences goes with its endpoint's last window. */
 static void show_sequences(struct kernel_device *k)
 {
 	for (unsigned int i = 1; i < DIBBER_ENDPOINTS; i++) {
@@ -122,11 +134,11 @@ void dib_kernel_window_unmap(struct dib_transport *transport, unsigned int owner
 	struct kernel_device *k = dib_kernel(transport);
 
 	pthread_mutex_lock(&k->lock);
-	reserve(k->aperture + (uint64_t)first * DIBBER_APERTURE_PAGE,
-		(size_t)pages * DIBBER_APERTURE_PAGE, NULL);
-	ioctl(k->endpoints[owner], DIBBER_IOC_WINDOW_UNMAP, &unmap);
+	hide_pages(k, first, pages);
 	k->windows[owner]--;
+	/* Before the driver takes it away: another thread may be at its barrier. */
 	if (!k->windows[owner])
 		show_sequences(k);
+	ioctl(k->endpoints[owner], DIBBER_IOC_WINDOW_UNMAP, &unmap);
 	pthread_mutex_unlock(&k->lock);
 }

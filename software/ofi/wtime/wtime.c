@@ -22,7 +22,8 @@
 
 double MPI_Wtime(void) __attribute__((visibility("default")));
 double PMPI_Wtime(void) __attribute__((visibility("default")));
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
+/* By another name in C: the C library's declaration says that `now` is never NULL. */
+int time_of_day(struct timeval *now, void *zone) __asm__("gettimeofday")
 	__attribute__((visibility("default")));
 
 /* The provider that libfabric has loaded, or NULL. Its path is in FI_PROVIDER_PATH. */
@@ -75,18 +76,23 @@ static bool is_program(const void *caller)
 
 /* NetPIPE and other programs measure by gettimeofday(). For the program it goes on from the
  * system's time at its first call behind MPI_Init(), by simulated time. */
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
+int time_of_day(struct timeval *now, void *zone)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static uint64_t begin_us, begin_ps;
 	uint64_t (*now_ps)(void) = is_program(__builtin_return_address(0)) ? provider() : NULL;
-	uint64_t ps = now_ps ? now_ps() : 0, us;
+	uint64_t ps, us;
 	struct timespec t;
 
 	(void)zone;
+	/* As the C library's: there is nothing to write. */
+	if (!now)
+		return 0;
 	clock_gettime(CLOCK_REALTIME, &t);
 	us = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 	pthread_mutex_lock(&lock);
+	/* With the lock, so that no thread has an earlier time than `begin_ps`. */
+	ps = now_ps ? now_ps() : 0;
 	if (ps && !begin_us) {
 		begin_us = us;
 		begin_ps = ps;

@@ -292,13 +292,18 @@ static void test_revoked(void)
 {
 	struct user a = { 0 }, b = { 0 };
 	volatile uint64_t *old, *new;
+	volatile uint32_t *control;
 
 	begin_user(&a, PAGE);
+	control = mmap(NULL, PAGE, BOTH, MAP_SHARED, a.e.fd, (off_t)(a.map.place + a.map.control));
+	expect("the control page", control == MAP_FAILED ? -errno : 0, 0);
+	expect("a sequence", control[16 * a.e.open.number + 1] != UINT32_MAX, 1);
 	old = (volatile uint64_t *)a.memory;
 	old[0] = 1;
 	barrier(&a);
 	expect("a store", *(long *)far.memory, 1);
 	expect("giving back", give_back(&a), 0);
+	expect("no sequence", control[16 * a.e.open.number + 1], UINT32_MAX);
 	begin_user(&b, PAGE);
 	new = (volatile uint64_t *)b.memory;
 	expect("the same page", b.map.first, a.map.first);
@@ -308,6 +313,7 @@ static void test_revoked(void)
 	new[0] = 3;
 	barrier(&b);
 	expect("the new owner's store", *(long *)far.memory, 3);
+	munmap((void *)control, PAGE);
 	expect("closing", call(b.e.fd, DIBBER_IOC_ENDPOINT_CLOSE, NULL), 0);
 	expect("ones behind closing", new[1] == UINT64_MAX, 1);
 	new[0] = 4;
@@ -453,6 +459,52 @@ static void test_children(void)
 	succeeds("unmap", dib_window_unmap(window));
 }
 
+static int count_mappings(void)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	int lines = 0, byte;
+
+	while (file && (byte = fgetc(file)) != EOF)
+		lines += byte == '\n';
+	if (file)
+		fclose(file);
+	return lines;
+}
+
+static void limit_mappings(int count)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "w");
+
+	if (!file || fprintf(file, "%d\n", count) < 0 || fclose(file))
+		printf("max_map_count: %m\n");
+}
+
+/* A window that could not be mapped as a whole leaves no page that takes stores. */
+static void test_no_room(void)
+{
+	struct dib_window_options options = options_of(DIB_WINDOW_LOAD | DIB_WINDOW_STORE, PAGE);
+	struct dib_window *window = map(&options);
+	volatile uint8_t *memory = dib_window_pointer(window);
+	int pipes[2], failed = 0, most = count_mappings(), rc = 0;
+
+	succeeds("unmap", dib_window_unmap(window));
+	expect("pipe", pipe(pipes), 0);
+	for (int count = most - 4; count <= most + 4; count++) {
+		limit_mappings(count);
+		rc = dib_window_map(near.endpoint, &options, &window);
+		limit_mappings(65530);
+		if (rc) {
+			failed++;
+			expect("what is left", write(pipes[1], (const void *)memory, 1), -1);
+		} else {
+			succeeds("unmap", dib_window_unmap(window));
+		}
+	}
+	expect("it failed, and then not", failed > 0 && !rc, 1);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 /* The function is reset under the window. It ends by name, and a new one works. */
 static void test_reset(void)
 {
@@ -483,8 +535,8 @@ static void test_reset(void)
 	for (unsigned int n = 0; n < PAGE / sizeof(*memory); n++)
 		memory[n] = 0;
 	expect("the memory", *(long *)far.memory, 7);
-	fails("barrier", dib_window_barrier(window), DIB_ERR_LOST);
 	fails("check", dib_window_check(window), DIB_ERR_LOST);
+	fails("barrier", dib_window_barrier(window), DIB_ERR_LOST);
 	dib_close(near.card);
 	munmap(near.memory, BYTES);
 	open_end(&near, CARD, 0, 1, pages(), BYTES);
@@ -493,6 +545,10 @@ static void test_reset(void)
 	memory[0] = 9;
 	succeeds("barrier", dib_window_barrier(window));
 	expect("the memory then", *(long *)far.memory, 9);
+	succeeds("unmap", dib_window_unmap(window));
+	/* Pages that were kept for stores under way (test_cable) are free again. */
+	options.length = COMBINED * DIBBER_APERTURE_PAGE;
+	window = map(&options);
 	succeeds("unmap", dib_window_unmap(window));
 }
 
@@ -518,6 +574,7 @@ int main(int argc, char **argv)
 	TEST(keys);
 	TEST(kills);
 	TEST(children);
+	TEST(no_room);
 	TEST(reset);
 	wrong = 0;
 	close_end(&near);
