@@ -30,6 +30,8 @@ DATA_ROW    = sum(DATA_BLOCK << 2*n for n in range(LANES))
 ENDS_BIT = 4  # of octet 2: the packet ends in this row; bits 3:0 are its words in the row
 BAD_BIT  = 5  # of octet 2, with ENDS_BIT: it must be dropped
 
-def control_word(kind, first, second=Constant(0, 8)):
-    """A control word, as an expression; `kind`, `first` and `second` are octets 0 to 2."""
+def control_word(kind, first, second=None):
+    """A control word, as an expression; `kind`, `first` and `second` (or 0) are octets 0 to 2."""
+    if second is None:
+        second = Constant(0, 8)
     return Cat(kind, first, second, nonce_crc(Cat(first, second)))
