@@ -13,6 +13,7 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, STATUS
+from libdibber import background
 from libdibber.background import Caller, Job
 from mock_card import encode
 
@@ -203,3 +204,17 @@ def test_signals_at_any_place_leave_a_card_that_can_be_used(serve):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.fault
+def test_a_library_that_cannot_be_loaded_is_an_error_and_no_wait_for_ever(monkeypatch):
+    """As an old libdibber.so that lacks a function of the binding."""
+
+    def too_old():
+        raise AttributeError("undefined symbol: dib_window_map")
+
+    monkeypatch.setattr(background, "library", too_old)
+    caller = Caller(simulated=True)
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="dib_window_map"):
+            caller.long(lambda: 1)

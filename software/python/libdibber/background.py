@@ -94,11 +94,13 @@ class Worker(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="libdibber", daemon=True)
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        # If the library cannot be loaded, this thread gets the error, and none waits for a result.
+        self._library = library()
         self.start()
 
     def run(self) -> None:
         # The simulator's clock knows threads. The main thread waits while this one makes its calls.
-        library().dib_clock_act_for(threading.main_thread().native_id)
+        self._library.dib_clock_act_for(threading.main_thread().native_id)
         while (job := self._jobs.get()) is not None:
             job.run()
             del job  # and the objects that the call kept alive
@@ -145,6 +147,8 @@ class Caller:
             self._start(job)
             job.wait()
         except BaseException:
+            if not self._has_worker():  # it could not be started, so nothing runs
+                raise
             self._pending = job
             undoing = job.abandon()
             # The signal may have come before the worker got the job. A job that it gets twice runs
@@ -209,10 +213,14 @@ class Caller:
             self._worker.take(None)
         self._worker = None
 
-    def _start(self, job: Job) -> None:
+    def _has_worker(self) -> bool:
         # A child of fork() has none of its parent's threads.
-        if self._worker is None or self._process != os.getpid():
+        return self._worker is not None and self._process == os.getpid()
+
+    def _start(self, job: Job) -> None:
+        if not self._has_worker():
             self._worker, self._process = Worker(), os.getpid()
+        assert self._worker is not None
         self._worker.take(job)
 
     def _settle(self) -> None:
