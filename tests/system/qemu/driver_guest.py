@@ -25,11 +25,34 @@ TESTS = {
     "crowd": HERE / "driver_crowd.c",
     "tools": HERE / "driver_tools.c",
     "net_wrong": HERE / "driver_net_wrong.c",
+    "hosts": HERE / "driver_hosts.c",
     "remote_window": EXAMPLES / "remote_window.c",
     "window": HERE / "driver_window.c",
     "ends": HERE / "driver_ends.c",
     "pairs": HERE / "driver_pairs.c",
 }
+
+# More sources of a test.
+MORE = {"hosts": [HERE / "guest_hosts.c", machine.GUEST / "guest_common.c"]}
+# Programs for two hosts, which the test `hosts` runs.
+HOSTS = ("pingpong", "put_strided", "transpose")
+
+
+def two_hosts(directory):
+    """{name in the guest: file, or None for a folder} of the programs for two hosts, built static
+    in `directory`.
+    """
+    files = {"hosts": None}
+    for name in HOSTS:
+        files[f"hosts/{name}"] = directory / f"two_hosts_{name}"
+        machine.build(
+            files[f"hosts/{name}"],
+            [ROOT / "examples/two_hosts" / f"{name}.c", machine.BUILD / "lib/libdibber.a"],
+            f"-I{ROOT}/software/lib/include",
+            f"-I{machine.BUILD}/generated",
+            "-pthread",
+        )
+    return files
 
 
 def tools():
@@ -58,10 +81,12 @@ def boot(
     """
     names = {name: f"{n}_{name}" for n, name in enumerate(tests)}
     files = tools() if "tools" in tests else {}
+    if "hosts" in tests:
+        files.update(two_hosts(directory))
     for name, count in (counts or {}).items():
         files[f"arguments/{names[name]}"] = directory / f"{name}.arguments"
         files[f"arguments/{names[name]}"].write_text(f"{seed} {count}\n", encoding="utf-8")
-    programs = {names[name]: [TESTS[name]] for name in tests}
+    programs = {names[name]: [TESTS[name], *MORE.get(name, [])] for name in tests}
     return machine.boot_with_driver(
         directory, seed, programs, files, iommu, timeout, program=program
     )

@@ -119,7 +119,7 @@ def test_the_librarys_programs_run_on_it_as_they_stand(console):
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_library_between_two_cards(console, name):
     assert f"pairs {name} right" in console, console
-    assert machine.said(console)["12_pairs"] == 0, console
+    assert machine.said(console)["13_pairs"] == 0, console
 
 
 @pytest.mark.parametrize("name", NETWORK)
@@ -147,10 +147,24 @@ def test_a_wrong_peer_is_let_go_and_harms_nothing(console, name):
     assert machine.said(console)["10_net_wrong"] == 0, console
 
 
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("pingpong", "half a round trip, the host's clock"),
+        ("put_strided", "notice 7: column 5 ends with 63"),
+        ("transpose", "node 1 has its half of the transposed matrix"),
+    ],
+)
+def test_two_programs_in_two_networks_use_a_card_each_through_the_driver(console, name, words):
+    """They share nothing but TCP, and the cable between their cards."""
+    assert f"hosts {name} right" in console and words in console, console
+    assert machine.said(console)["11_hosts"] == 0, console
+
+
 @pytest.mark.parametrize("name", ENDS)
 def test_users_hear_of_a_cards_end_and_begin_anew(console, name):
     assert f"ends {name} right" in console, console
-    assert machine.said(console)["11_ends"] == 0, console
+    assert machine.said(console)["12_ends"] == 0, console
 
 
 def test_no_page_stays_pinned(console):
