@@ -6,7 +6,7 @@ its line; lane 0 is bits 7:0.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from migen import Mux, log2_int
+from migen import Mux, bits_for, log2_int
 from migen.genlib.record import DIR_M_TO_S, DIR_S_TO_M, Record
 
 from litex.soc.interconnect.stream import EndpointDescription
@@ -456,6 +456,13 @@ def block_layout():
 def row_layout(lanes):
     """A block of each lane, side by side; lane 0 lowest."""
     return EndpointDescription([("header", 2*lanes), ("data", 64*lanes)])
+
+def line_layout(data_width):
+    """A line of a packet. `words`: how many of its 32-bit words count, from the low end on. `seal`:
+    the header or a block ends behind them. Each `last` line has `seal`, too. `bad` on `last`: the
+    packet must be dropped.
+    """
+    return [("data", data_width), ("words", bits_for(data_width//32)), ("seal", 1), ("bad", 1)]
 
 def chunk_layout():
     """The words of a packet in one row of the bonded link, moved to the low end: 7 or 8 of them, and

@@ -10,6 +10,7 @@ from dibber.common.pulses import Pulses
 from dibber.layouts import chunk_layout
 from dibber.link.bonding import MARKER_PERIOD_ROWS, LaneDeskew, LaneMarkers
 from dibber.link.peer import LinkPeer, RoundTrip
+from dibber.link.row_packer import RowPacker
 from dibber.link.row_receiver import RowReceiver
 from dibber.link.row_transmitter import PacketGate, RowTransmitter
 from dibber.link.rows import LANES
@@ -17,7 +18,6 @@ from dibber.link.scrambler import RowDescrambler, RowScrambler
 from dibber.link.slack import SlackBuffer
 from dibber.link.symbols import HEAR_BIT
 from dibber.link.training import LinkDiagnosis, LinkTraining
-from dibber.packet.row_packer import RowPacker
 
 # Rows that may come after STOP: docs/design/bonded-link.md, headroom.
 HEADROOM_ROWS = 103

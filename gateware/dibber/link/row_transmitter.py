@@ -12,11 +12,11 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.layouts import row_layout
+from dibber.link.row_packer import sealed_line_layout
 from dibber.link.rows import (CONTROL_ROW, DATA_ROW, LANES, T_END, T_FLOW, T_NONCE, T_PING, T_PONG,
     T_RESUME, T_START, WORDS, control_word)
 from dibber.link.stop_state import FlowSchedule
 from dibber.link.symbols import NONCE_PERIOD_WORDS, NONCE_TRAIN_WORDS, PONG_REST_WORDS
-from dibber.packet.row_packer import sealed_line_layout
 
 # Rows that the lower-priority channels get after a whole packet, if they want them: the 32 words of
 # LinkTransmitter.

@@ -13,13 +13,7 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.common.crc import block_seed, crc32c_zeros
-
-def line_layout(data_width):
-    """A line of a packet. `words`: how many of its 32-bit words count, from the low end on. `seal`:
-    the header or a block ends behind them. Each `last` line has `seal`, too. `bad` on `last`: the
-    packet must be dropped.
-    """
-    return [("data", data_width), ("words", bits_for(data_width//32)), ("seal", 1), ("bad", 1)]
+from dibber.layouts import line_layout
 
 def advanced(value, words):
     """The CRC-32C register after `words` words of zeros, as an expression; linear in `value`."""

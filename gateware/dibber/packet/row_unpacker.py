@@ -9,9 +9,9 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
-from dibber.layouts import chunk_layout
+from dibber.layouts import chunk_layout, line_layout
 from dibber.packet.header import field_of, flag, header_word
-from dibber.packet.line_crc import LineCRC, line_layout
+from dibber.packet.line_crc import LineCRC
 
 WORDS = 8          # of a line and of a row: 256 bits
 PIECE = WORDS + 1  # words of a line and its CRC

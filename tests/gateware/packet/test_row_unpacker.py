@@ -10,7 +10,7 @@ from migen import *
 
 from dibber.interface.description import PACKET_FLAG
 from dibber.packet.line_crc import LineCRC
-from dibber.packet.row_packer import RowPacker
+from dibber.link.row_packer import RowPacker
 from dibber.packet.row_unpacker import LineInspector
 
 from gateware.models import rows

@@ -8,7 +8,7 @@ import pytest
 
 from migen import *
 
-from dibber.packet.row_packer import RowPacker
+from dibber.link.row_packer import RowPacker
 
 from gateware.models.compiled import run_simulation
 from gateware.models.drive import finish

@@ -11,7 +11,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
-from dibber.packet.line_crc import line_layout
+from dibber.layouts import line_layout
 
 WORDS = 8   # of a row: 256 bits
 PIECE = 9   # words of a line and its CRC
