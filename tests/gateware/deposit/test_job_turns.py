@@ -216,4 +216,4 @@ def test_jobs_of_a_stopped_link_stop_no_job_of_the_other_one(link):
 
 
 def test_no_sum_loses_its_carry():
-    assert set(faults(JobTurns())) == set()
+    assert set(faults(JobTurns().get_fragment())) == set()
