@@ -139,8 +139,18 @@ driver: install $(if $(KERNEL),,qemu)
 
 # Results ------------------------------------------------------------------------------------------
 
+# Half of a card's build uses one core only, so the other parts are built beside it.
+.PHONY: bench-parts bench-others
+bench-parts: install
+	@$(MAKE) --no-print-directory -j2 simulator bench-others
+
+bench-others: install
+	@$(MAKE) --no-print-directory firmware
+	@$(MAKE) --no-print-directory library
+	@$(MAKE) --no-print-directory $(if $(filter all,$(BENCH)),reference,litepcie-rate)
+
 # A star of 8 ranks or cards needs a switch of 8 ports.
-bench: build reference $(if $(filter mpi all,$(BENCH)),ofi) \
+bench: bench-parts $(if $(filter mpi all,$(BENCH)),ofi) \
        $(if $(filter mpi all hops pattern,$(BENCH)),switches) $(if $(filter tcp,$(BENCH)),qemu driver)
 	@for name in $(BENCH); do $(DIBBER) bench $$name --profile $(PROFILE) --seed $(SEED) || exit 1; done
 

@@ -27,6 +27,7 @@ C++ by Verilator, C++ that computes only what changed by hw/sim/changed, program
 # SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
+import concurrent.futures
 import contextlib
 import fcntl
 import hashlib
@@ -240,6 +241,13 @@ def quoted(path):
 
 
 @contextlib.contextmanager
+def in_the_background(step, *arguments):
+    """Run a step beside the body; gives its Future. The first of both that fails ends the build."""
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        yield threads.submit(step, *arguments)
+
+
+@contextlib.contextmanager
 def alone_in(directory):
     """Lock: two builds at once must not write the same files, so the second waits for the first."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -436,9 +444,11 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
     program = BUILD / f"{name}-{card_name}{variant.suffix}"
     with alone_in(directory):
         header = interface_header()
-        gateware(directory, shape, variant.window)
-        output, root = verilate(directory)
-        shared = common(jobs)
+        # Elaboration and Verilator use one core each; the other one compiles the common parts.
+        with in_the_background(common, jobs) as common_parts:
+            gateware(directory, shape, variant.window)
+            output, root = verilate(directory)
+        shared = common_parts.result()
         objects = directory / f"{name}{variant.suffix}"
         if variant.plain:
             code = SIM / "plain"

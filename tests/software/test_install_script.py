@@ -17,27 +17,31 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def checkout(folder):
+def checkout(folder, packages="probe==1.0\n"):
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "install.sh", folder)
     for name in ("requirements.txt", "constraints.txt"):
-        (folder / name).write_text("probe==1.0\n")
+        (folder / name).write_text(packages)
     return folder
 
 
-def wheel(folder, text):
-    """A wheel of the package `probe`, whose module has this text."""
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "probe-1.0-py3-none-any.whl", "w") as archive:
-        archive.writestr("probe.py", text)
+def wheel(folder, text, name="probe", program=None):
+    """A wheel of a package whose module has this text, and which has this program, by its name."""
+    folder.mkdir(exist_ok=True)
+    about = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{name}.py", text)
+        if program:
+            script = zipfile.ZipInfo(f"{name}-1.0.data/scripts/{name}")
+            script.external_attr = 0o100755 << 16  # a file that can be run
+            archive.writestr(script, program)
         archive.writestr(
-            "probe-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n"
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
         )
         archive.writestr(
-            "probe-1.0.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
-        archive.writestr("probe-1.0.dist-info/RECORD", "")
+        archive.writestr(f"{about}/RECORD", "")
     return folder
 
 
@@ -99,3 +103,32 @@ def test_an_environment_that_a_package_cannot_be_imported_from_is_not_called_don
     )
     assert done.returncode == 1 and "absent_module" in done.stderr
     assert not (folder / "build" / "venv" / ".made-from").exists()
+
+
+@pytest.mark.fault
+def test_uv_gets_the_places_of_packages_alone_and_pip_goes_on_where_it_fails(tmp_path):
+    folder = checkout(tmp_path / "checkout", "uv==1.0\nprobe==1.0\n")
+    wheels = wheel(tmp_path / "wheels", "")
+    wheel(
+        wheels, "", "uv", f'#!/bin/sh\necho "$@" >{tmp_path}/words\nenv >{tmp_path}/env\nexit 2\n'
+    )
+    done = install(
+        folder,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=f"{wheels} {tmp_path}",
+        PIP_TRUSTED_HOST="one two",
+        PIP_TARGET=str(tmp_path / "target"),
+        UV_TARGET=str(tmp_path / "target"),
+        UV_CACHE_DIR=str(tmp_path / "cache"),
+    )
+    assert done.returncode == 0, done.stderr
+    words = (tmp_path / "words").read_text().split()
+    assert words[:2] == ["pip", "install"] and {"--no-config", "--no-index"} < set(words)
+    told = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines())
+    assert {name: text for name, text in told.items() if name.startswith("UV_")} == {
+        "UV_FIND_LINKS": f"{wheels},{tmp_path}",
+        "UV_INSECURE_HOST": "one two",
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+    } | ({"UV_HTTP_TIMEOUT": told["PIP_DEFAULT_TIMEOUT"]} if "PIP_DEFAULT_TIMEOUT" in told else {})
+    assert not (tmp_path / "target").exists()
+    assert (folder / "build" / "venv" / ".made-from").exists()

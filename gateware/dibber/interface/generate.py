@@ -8,6 +8,7 @@ page). A file whose text would not change is not written, so that no build runs 
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import os
 import pathlib
 import sys
 
@@ -132,7 +133,10 @@ def write_if_changed(path, text):
     if path.exists() and path.read_text() == text:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    # Another build may read the file at this moment: it finds the old one or the new one.
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_text(text)
+    fresh.replace(path)
     return True
 
 
