@@ -273,6 +273,7 @@ def sim_speed(arguments: argparse.Namespace) -> int:
             rows = [
                 (*row, f"{reference / 1e3:.0f}", f"{ours / reference:.2f}")
                 for row, (_, ours, reference) in zip(rows, measured)
+                if reference
             ]
         output.table(heads, rows)
     return 0

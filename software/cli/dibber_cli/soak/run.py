@@ -113,9 +113,8 @@ class Soak:
     def __enter__(self) -> "Soak":
         with contextlib.ExitStack() as stack:
             chosen = profiles.load(self.profile)
-            pair = stack.enter_context(
-                self.cards or Pair(chosen, seed=self.seed, options=self.options)
-            )
+            pair = self.cards or Pair(chosen, seed=self.seed, options=self.options)
+            stack.enter_context(pair)
             self.workers = stack.enter_context(session.Workers(pair, Soldier, self.seed, ()))
             opened = self.workers.receive()
             if self.cards:
