@@ -16,11 +16,13 @@ signal is there, PCIe is up.
 
 import pathlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
-from litex.build.generic_platform import IOStandard, Misc, Pins, Subsignal
+from litex.build.generic_platform import GenericPlatform, IOStandard, Misc, Pins, Subsignal
 
 from litex_boards.platforms import sqrl_acorn
 
@@ -76,14 +78,14 @@ CELL = "[get_cells -hierarchical -filter {{NAME=~pcie_s7/*gtp_channel.gtpe2_chan
 
 # Boards -------------------------------------------------------------------------------------------
 
-def variant_of(platform):
+def variant_of(platform: GenericPlatform) -> str:
     """The board's name in hw/openocd/boards.toml."""
     return "acorn_cle-101" if platform.device.startswith("xc7a100t") else "acorn_cle-215"
 
 
 class Card(PCIeBoard):
     """PCIe x4; no transceiver is left."""
-    def __init__(self, platform, sys_clk_freq, core=DibberCore):
+    def __init__(self, platform: GenericPlatform, sys_clk_freq: float, core: Callable[..., Any] = DibberCore) -> None:
         PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_x4", 128, sys_clk_freq)
         self.absent = AbsentSerialPHY()
         self.add_core(self.absent, core)
@@ -96,7 +98,8 @@ class Card(PCIeBoard):
 
 class Link(PCIeBoard):
     """PCIe x1 and a link in one quad."""
-    def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
+    def __init__(self, platform: GenericPlatform, sys_clk_freq: float, core: Callable[..., Any] = DibberCore,
+        linerate: float = 2.5e9) -> None:
         PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_x1", 64, sys_clk_freq, reference_freq=125e6)
         self.quad = quad = SharedQuad(self.pcie.pcie_refclk, self.crg.cd_reference.clk, 125e6, linerate)
         self.pcie.use_external_qpll(quad.pcie)
@@ -112,7 +115,7 @@ class Link(PCIeBoard):
 
 class Open(PCIeBoard):
     """PCIe x1 without Vivado's block."""
-    def __init__(self, platform, sys_clk_freq, core=DibberCore):
+    def __init__(self, platform: GenericPlatform, sys_clk_freq: float, core: Callable[..., Any] = DibberCore) -> None:
         PCIeBoard.__init__(self, variant_of(platform), platform, "pcie_lane0", 64, sys_clk_freq, pcie_phy=openxc7.OpenPCIePHY)
         self.absent = AbsentSerialPHY()
         self.add_core(self.absent, core)
@@ -124,7 +127,7 @@ class Open(PCIeBoard):
 
 # Build --------------------------------------------------------------------------------------------
 
-def platform(variant="cle-215+"):
+def platform(variant: str = "cle-215+") -> GenericPlatform:
     board = sqrl_acorn.Platform(variant=variant)
     board.add_extension(_io)
     return board

@@ -8,6 +8,8 @@ from migen import *
 
 from litex.gen import *
 
+from litex.build.generic_platform import GenericPlatform
+
 from litex.soc.cores.uart import RS232PHY
 
 from dibber.bridge.frames import FrameBridge
@@ -48,7 +50,8 @@ class BridgedCard(LiteXModule):
     link_up    : Signal, out
     scan       : scan_port, in   the debugger's, from the FPGA's JTAG port
     """
-    def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
+    def __init__(self, platform: GenericPlatform, uart: LiteXModule, serial: LiteXModule, sys_clk_freq: float,
+        board: str = "", flash: Record | None = None) -> None:
         self.root    = root = RootComplex(DATA_WIDTH, MEMORY_BYTES)
         self.core    = core = DibberCore(platform, root, serial, DATA_WIDTH, sys_clk_freq, board, flash, NEAR, ENDPOINTS,
             SRAM_SCARCE)
@@ -70,5 +73,5 @@ class BridgedCard(LiteXModule):
 
 class UARTPHY(RS232PHY):
     """A UART at the pads `rx`, `tx`, 8N1."""
-    def __init__(self, pads, sys_clk_freq):
+    def __init__(self, pads: Record, sys_clk_freq: float) -> None:
         RS232PHY.__init__(self, pads, sys_clk_freq, BAUDRATE)

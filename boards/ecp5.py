@@ -4,10 +4,15 @@ between them.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Callable
+from typing import Any
+
 from migen import *
 from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from litex.gen import *
+
+from litex.build.generic_platform import GenericPlatform
 
 from litex.soc.cores.clock import ECP5PLL
 
@@ -38,7 +43,7 @@ class CRG(LiteXModule):
     """`sys` from an oscillator of 100 MHz. Those of LiteX's boards have DRAM clocks that do not
     route without DRAM.
     """
-    def __init__(self, clk100, rst_n, sys_clk_freq):
+    def __init__(self, clk100: Signal, rst_n: Signal, sys_clk_freq: float) -> None:
         self.cd_sys = ClockDomain()
 
         # # #
@@ -71,7 +76,8 @@ class ECP5Board(LiteXModule):
     recipe : bitstream.Recipe of the design
     lit    : list of Signal(), out   for three LEDs: link up, signal seen, clock locked
     """
-    def __init__(self, name, platform, design, sys_clk_freq, link, refclk, refclk_freq, linerate, dual, channel, terminated):
+    def __init__(self, name: str, platform: GenericPlatform, design: Callable[..., Any], sys_clk_freq: float, link: Record,
+        refclk: Record, refclk_freq: float, linerate: float, dual: int, channel: int, terminated: bool) -> None:
         self.crg = CRG(platform.request("clk100"), platform.request("rst_n"), sys_clk_freq)
         self.reference = Signal()
         self.extref    = Instance("EXTREFB",

@@ -13,11 +13,13 @@ up, LED 1 while a signal is there, LED 2 when the clock is locked.
 
 import pathlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
-from litex.build.generic_platform import Pins, Subsignal
+from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 
 from litex_boards.platforms import lambdaconcept_ecpix5
 
@@ -45,7 +47,7 @@ _io = [
 # Board --------------------------------------------------------------------------------------------
 
 class Board(ECP5Board):
-    def __init__(self, platform, design, sys_clk_freq, linerate):
+    def __init__(self, platform: GenericPlatform, design: Callable[..., Any], sys_clk_freq: float, linerate: float) -> None:
         ECP5Board.__init__(self, BOARD.name, platform, design, sys_clk_freq,
             link        = platform.request("link"),
             refclk      = platform.request("link_refclk"),
@@ -63,7 +65,7 @@ class Board(ECP5Board):
 
 # Build --------------------------------------------------------------------------------------------
 
-def platform():
+def platform() -> GenericPlatform:
     board = lambdaconcept_ecpix5.Platform(device="85F", toolchain="trellis")
     board.add_extension(_io)
     return board

@@ -6,7 +6,10 @@ The link has 2.5 Gb/s from the 125 MHz of the SGMII oscillator, which reaches th
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from litex.build.generic_platform import Pins, Subsignal
+from collections.abc import Callable
+from typing import Any
+
+from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 
 from boards.xilinx import PCIeBoard
 
@@ -25,7 +28,8 @@ def sfp_pads(rx_p: str, rx_n: str, tx_p: str, tx_n: str) -> list:
 
 class Card(PCIeBoard):
     """PCIe x4, and a link on the SFP cage."""
-    def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
+    def __init__(self, platform: GenericPlatform, sys_clk_freq: float, core: Callable[..., Any] = DibberCore,
+        linerate: float = 2.5e9) -> None:
         PCIeBoard.__init__(self, platform.name.removeprefix("xilinx_"), platform, "pcie_x4", 128, sys_clk_freq)
         self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("sgmii_clock"), 125e6, linerate,
             sys_clk_freq, los=platform.request("sfp_rx_los"))

@@ -8,6 +8,8 @@ from migen import *
 
 from litex.gen import *
 
+from litex.build.generic_platform import GenericPlatform
+
 from litex.soc.interconnect import wishbone
 
 from dibber.bridge.bridge_registers import BridgeRegisters
@@ -41,7 +43,8 @@ class LinkTester(LiteXModule):
     ----------
     link_up : Signal, out
     """
-    def __init__(self, platform, uart, serial, sys_clk_freq, board="", flash=None):
+    def __init__(self, platform: GenericPlatform, uart: LiteXModule, serial: LiteXModule, sys_clk_freq: float,
+        board: str = "", flash: Record | None = None) -> None:
         self.frames    = frames    = FrameBridge(int(SILENCE*sys_clk_freq), room=16)
         self.registers = own       = BridgeRegisters(memory_bytes=0)
         self.bridge    = bridge    = RegisterBridge()
@@ -58,7 +61,7 @@ class LinkTester(LiteXModule):
             uart.source.connect(frames.sink),
             frames.source.connect(uart.sink),
             own.bad.eq(frames.bad),
-            *connect_lines(bridge.port, identity.port, *([] if flash is None else [self.flash.port])),
+            *connect_lines(bridge.port, identity.port, *([] if self.flash is None else [self.flash.port])),
 
             *[source.ready.eq(1) for source in link.sources],
             *attach_equipment(link, equipment, serial, identity),

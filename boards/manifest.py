@@ -16,12 +16,13 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 TOLD = 0.01  # part by which a clock's speed may differ from the requested one
 
 # Tools --------------------------------------------------------------------------------------------
 
-def vivado(folder, project):
+def vivado(folder: pathlib.Path, project: "dict[str, Any]") -> "dict[str, Any]":
     """The output of figures.tcl, as keys of the manifest."""
     lines  = [line.split("\t") for line in (folder/"figures.txt").read_text().splitlines()]
     absent = dict(project["needs"])
@@ -40,7 +41,7 @@ def vivado(folder, project):
         "resources": {name: cell(used, available) for name, used, available in [line[1:] for line in lines if line[0] == "resource"]}}
 
 
-def openxc7(folder, project):
+def openxc7(folder: pathlib.Path, project: "dict[str, Any]") -> "dict[str, Any]":
     """The log of nextpnr-xilinx, as keys of the manifest. The speed of a clock that is not in
     `needs` was given by --freq.
     """
@@ -51,7 +52,7 @@ def openxc7(folder, project):
     nets   = json.loads((folder/f"{project['top']}.json").read_text())["modules"][project["top"]]["netnames"]
     bits   = {name: net["bits"] for name, net in nets.items() if len(net["bits"]) == 1}
     needs  = dict(project["needs"])
-    def known(name):
+    def known(name: str) -> "str | None":
         """The name in `needs`, or None."""
         return next((other for other in needs if name == other or bits.get(other) == bits.get(name, [])), None)
     for name in re.findall(r"Clock '(.+?)' has no interior paths", log):
@@ -69,16 +70,16 @@ def openxc7(folder, project):
                       re.findall(r"^Info:\s+(\w+): +(\d+)/ *(\d+) +\d+%$", log, re.M) if int(used)}}
 
 
-def version(tool):
+def version(tool: str) -> str:
     """The last line of a tool's output; nextpnr reports it as an error."""
     return subprocess.run([tool, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip().splitlines()[-1]
 
 
-def row(name, mhz, needed, met):
+def row(name: str, mhz: float, needed: float, met: bool) -> "dict[str, Any]":
     return {"clock": name, "mhz": round(mhz, 1), "needed_mhz": round(needed, 3), "met": met}
 
 
-def cell(used, available):
+def cell(used: str, available: str) -> "dict[str, float]":
     return {"used": float(used) if "." in used else int(used), "available": int(available)}
 
 
@@ -86,7 +87,7 @@ FLOWS = {"vivado": vivado, "openxc7": openxc7}
 
 # Manifest -----------------------------------------------------------------------------------------
 
-def publish(folder, seconds):
+def publish(folder: pathlib.Path, seconds: float) -> None:
     """Write the manifest, or end the program without it."""
     project = json.loads((folder/"project.json").read_text())
     found   = FLOWS[project["flow"]](folder, project)

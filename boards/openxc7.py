@@ -73,7 +73,7 @@ class OpenPCIePHY(S7PCIePHY):
     """S7PCIePHY with pcie_7x in place of Vivado's block; 64 bits, x1, Gen1. Parameters and
     attributes are those of S7PCIePHY.
     """
-    def do_finalize(self):
+    def do_finalize(self) -> None:
         text = wrapper()[0].read_text()
         # pcie_7x has a part of LitePCIe's ports, including all ports for data and configuration.
         ports      = set(re.findall(r"^\s*(?:input|output)\b[^/\n]*?(\w+)\s*,?\s*(?://.*)?$", text, re.M))

@@ -41,6 +41,7 @@ Ports of `dibber_card` (dw: data width):
 import argparse
 import pathlib
 import sys
+from collections.abc import Iterable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "gateware"))
 
@@ -71,11 +72,11 @@ from dibber.mcp.processor import SRAM_BYTES
 
 class SourceList:
     """The processor's needs of a platform: to register its Verilog, and a folder to write it to."""
-    def __init__(self, output_dir=None):
-        self.sources    = []
+    def __init__(self, output_dir: str | pathlib.Path | None = None) -> None:
+        self.sources: list[str] = []
         self.output_dir = output_dir
 
-    def add_source(self, path):
+    def add_source(self, path: str | pathlib.Path) -> None:
         self.sources.append(str(path))
 
 # PHYs ---------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class SimPCIePHY(LiteXModule):
     endianness    = "big"  # Each dword's bytes are swapped, as by the 7-series hard IP.
     qword_aligned = False
 
-    def __init__(self, data_width):
+    def __init__(self, data_width: int) -> None:
         self.data_width       = data_width
         self.sink             = stream.Endpoint(phy_layout(data_width))
         self.source           = stream.Endpoint(phy_layout(data_width))
@@ -109,7 +110,7 @@ class SimPCIePHY(LiteXModule):
 
 class SimSerialPHY(LiteXModule):
     """A transceiver with the simulator's cable in place of its analogue half."""
-    def __init__(self, name="serial"):
+    def __init__(self, name: str = "serial") -> None:
         self.sink     = stream.Endpoint(serial_tx_layout())
         self.source   = stream.Endpoint(serial_rx_layout())
         self.signal   = Signal(name_override=f"{name}_rx_signal")
@@ -117,7 +118,7 @@ class SimSerialPHY(LiteXModule):
 
 class SimMAC(LiteXModule):
     """An Ethernet MAC: the simulator has it, its cable and its address."""
-    def __init__(self):
+    def __init__(self) -> None:
         self.sink    = stream.Endpoint(frame_layout())
         self.source  = stream.Endpoint(frame_layout())
         self.signal  = Signal(name_override="frame_signal")
@@ -130,7 +131,8 @@ FABRICS = {"direct": lambda: None, "ring": RingPort, "ring-pair": RingPairPort}
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
-    def __init__(self, platform, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1, fabric="direct"):
+    def __init__(self, platform: SourceList, data_width: int, clock_hz: float, sram_bytes: int = SRAM_BYTES,
+        window: bool = False, mtu: int | None = None, peers: int = 1, fabric: str = "direct") -> None:
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         if mtu is None:
@@ -142,7 +144,7 @@ class SimCard(LiteXModule):
             ethernet = None
         else:
             ethernet = EthernetPort(mtu=mtu) if peers == 1 else EthernetStar(peers, mtu=mtu)
-        serial      = self.serial if mtu is None else None
+        serial: SimSerialPHY | list[SimSerialPHY] | None = self.serial if mtu is None else None
         phys        = {"serial": self.serial}
         if fabric == "ring-pair":
             self.serial2    = SimSerialPHY("serial2")
@@ -163,7 +165,7 @@ class SimCard(LiteXModule):
         if ethernet is not None:
             self.comb += attach_mac(ethernet, self.serial)
 
-        def port(signal, name):
+        def port(signal: Signal, name: str) -> None:
             """The signal of a PHY with the port's name."""
             signal.name_override = name
             self.ios.add(signal)
@@ -196,7 +198,7 @@ class SimCard(LiteXModule):
 
 # Build --------------------------------------------------------------------------------------------
 
-def write_verilog(output, module, ios, name, sources=()):
+def write_verilog(output: pathlib.Path, module: LiteXModule, ios: set[Signal], name: str, sources: Iterable[str] = ()) -> None:
     """Write the Verilog of a module into the directory `output`, and the list of its files.
 
     Parameters
@@ -221,14 +223,15 @@ def write_verilog(output, module, ios, name, sources=()):
     paths = [str((output / f"{name}.v").resolve()), *sources]
     write_if_changed(output / f"{name}.f", "\n".join(paths) + "\n")
 
-def generate(output, data_width, clock_hz, sram_bytes=SRAM_BYTES, window=False, mtu=None, peers=1, fabric="direct"):
+def generate(output: pathlib.Path, data_width: int, clock_hz: float, sram_bytes: int = SRAM_BYTES, window: bool = False,
+    mtu: int | None = None, peers: int = 1, fabric: str = "direct") -> None:
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
     card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu, peers, fabric)
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated card.")
     parser.add_argument("--data-width", type=int, choices=[64, 128, 256], default=128, help="bits of the data path")
     parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")

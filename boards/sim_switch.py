@@ -41,14 +41,14 @@ PORTS = (4, 8, 16)
 
 class SimSwitch(LiteXModule):
     """The switch and its pins. `ios` is the set of signals that become pins."""
-    def __init__(self, ports, clock_hz):
+    def __init__(self, ports: int, clock_hz: float) -> None:
         self.cd_sys = ClockDomain()
         self.switch = switch = Switch(ports, clock_hz)
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
 
         # # #
 
-        def pin(signal, name):
+        def pin(signal: Signal, name: str) -> Signal:
             """The signal under the pin's name."""
             signal.name_override = name
             self.ios.add(signal)
@@ -67,12 +67,12 @@ class SimSwitch(LiteXModule):
 
 # Build --------------------------------------------------------------------------------------------
 
-def generate(output, ports, clock_hz):
+def generate(output: pathlib.Path, ports: int, clock_hz: float) -> None:
     """Write the Verilog of a switch into the directory `output`."""
     switch = SimSwitch(ports, clock_hz)
     write_verilog(output, switch, switch.ios, "dibber_switch")
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated switch.")
     parser.add_argument("--ports",  type=int, choices=PORTS, default=4, help="number of ports")
     parser.add_argument("--clock",  type=float, default=125e6, help="frequency of sys_clk in Hz")

@@ -11,11 +11,13 @@ lit while the link is up, a signal is there, PCIe is up.
 
 import pathlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
-from litex.build.generic_platform import Pins, Subsignal
+from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 
 from litex_boards.platforms import sitlinv_stlv7325_v2
 
@@ -46,7 +48,8 @@ _io = [
 # Board --------------------------------------------------------------------------------------------
 
 class Card(PCIeBoard):
-    def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
+    def __init__(self, platform: GenericPlatform, sys_clk_freq: float, core: Callable[..., Any] = DibberCore,
+        linerate: float = 2.5e9) -> None:
         PCIeBoard.__init__(self, BOARD.name, platform, "pcie_x4", 128, sys_clk_freq)
         self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("link_refclk"), 156.25e6, linerate,
             sys_clk_freq)
@@ -58,7 +61,7 @@ class Card(PCIeBoard):
 
 # Build --------------------------------------------------------------------------------------------
 
-def platform():
+def platform() -> GenericPlatform:
     board = sitlinv_stlv7325_v2.Platform()
     board.add_extension(_io)
     return board

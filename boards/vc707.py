@@ -12,6 +12,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
+from litex.build.generic_platform import GenericPlatform
+
 from litex_boards.platforms import xilinx_vc707
 
 from boards.description import Description
@@ -27,7 +29,7 @@ BOARD = Description(
 
 # Build --------------------------------------------------------------------------------------------
 
-def platform():
+def platform() -> GenericPlatform:
     board = xilinx_vc707.Platform()
     board.add_extension(sfp_pads(rx_p="AL6", rx_n="AL5", tx_p="AM4", tx_n="AM3"))
     return board

@@ -12,11 +12,13 @@ there, the clock is locked.
 
 import pathlib
 import sys
+from collections.abc import Callable
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT/"gateware"), str(ROOT/"hw"/"synthesis")]
 
-from litex.build.generic_platform import Pins, Subsignal
+from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 
 from litex_boards.platforms import lattice_versa_ecp5
 
@@ -43,7 +45,7 @@ _io = [
 # Board --------------------------------------------------------------------------------------------
 
 class Board(ECP5Board):
-    def __init__(self, platform, design, sys_clk_freq, linerate):
+    def __init__(self, platform: GenericPlatform, design: Callable[..., Any], sys_clk_freq: float, linerate: float) -> None:
         ECP5Board.__init__(self, BOARD.name, platform, design, sys_clk_freq,
             link        = platform.request("link"),
             refclk      = platform.request("refclk", 1),
@@ -63,7 +65,7 @@ class Board(ECP5Board):
 
 # Build --------------------------------------------------------------------------------------------
 
-def platform():
+def platform() -> GenericPlatform:
     board = lattice_versa_ecp5.Platform(device="LFE5UM5G", toolchain="trellis")
     board.add_extension(_io)
     return board

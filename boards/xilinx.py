@@ -4,10 +4,14 @@ board adds the PHY of its link.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Callable
+from typing import Any
+
 from migen import *
 
 from litex.gen import *
 
+from litex.build.generic_platform import GenericPlatform
 from litex.build.io import DifferentialInput
 
 from litex.soc.cores.clock import S7PLL
@@ -27,7 +31,7 @@ class CRG(LiteXModule):
 
     PCIe has clocks of its own, so `sys` runs without a host too.
     """
-    def __init__(self, platform, sys_clk_freq, reference_freq=None):
+    def __init__(self, platform: GenericPlatform, sys_clk_freq: float, reference_freq: float | None = None) -> None:
         self.cd_sys = ClockDomain()
 
         # # #
@@ -74,7 +78,8 @@ class PCIeBoard(LiteXModule):
     ----------
     lit : list of Signal(), out   for three LEDs: link up, signal seen, PCIe up. After `add_core`
     """
-    def __init__(self, name, platform, pcie, data_width, sys_clk_freq, reference_freq=None, pcie_phy=S7PCIePHY):
+    def __init__(self, name: str, platform: GenericPlatform, pcie: str, data_width: int, sys_clk_freq: float,
+        reference_freq: float | None = None, pcie_phy: Callable[..., Any] = S7PCIePHY) -> None:
         self.name         = name
         self.platform     = platform
         self.data_width   = data_width
@@ -86,11 +91,11 @@ class PCIeBoard(LiteXModule):
 
         self.asynchronous(self.pcie.cd_pcie.clk)
 
-    def asynchronous(self, clock, to=None):
+    def asynchronous(self, clock: Signal, to: Signal | None = None) -> None:
         """Declare that all paths between `clock` and `sys`, or `to`, end in synchronisers."""
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
-    def add_core(self, serial, core=DibberCore):
+    def add_core(self, serial: LiteXModule, core: Callable[..., Any] = DibberCore) -> None:
         """Add the core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and
         its access to the flash.
         """

@@ -2,9 +2,12 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
 import sys
 import tomllib
+from collections.abc import Mapping
+from typing import Any
 
 import libdibber
 from dibber.interface.description import HOST, LINK_STATE, MCP_STATE
@@ -19,21 +22,21 @@ from dibber_cli.link.tester import programmed
 FLASH = 1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == "flash")  # of FEATURES
 
 
-def print_json(value):
+def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
 # Cards --------------------------------------------------------------------------------------------
 
 
-def fabric_sentence(values, link):
+def fabric_sentence(values: Mapping[str, Any], link: Mapping[str, Any]) -> str:
     """What the card's link is a part of."""
     if link["ring"]:
         return "ring: " + link_status.place_sentence(link["ring"])
     return "Ethernet" if values["features"] & ETHERNET else "a cable, or switches"
 
 
-def memory_sentence(values, program):
+def memory_sentence(values: Mapping[str, Any], program: Mapping[str, Any] | None) -> str:
     """The control program's memory: its size, and the space that the running image leaves."""
     limit = values["image_limit"]
     there = f"SRAM {values['sram_bytes'] >> 10} KiB, image at most {limit} bytes"
@@ -42,7 +45,7 @@ def memory_sentence(values, program):
     return f"{there}: it has {program['image_bytes']}, {limit - program['image_bytes']} are left"
 
 
-def info(arguments):
+def info(arguments: argparse.Namespace) -> int:
     if arguments.uri is None:
         return find.show(arguments)
     with libdibber.Card(arguments.uri, observe=True) as card:
@@ -123,7 +126,7 @@ def info(arguments):
     return 0
 
 
-def fw_load(arguments):
+def fw_load(arguments: argparse.Namespace) -> int:
     images.check(arguments.file)
     with programmed(arguments.uri) as card:
         card.load_firmware(arguments.file)
@@ -139,7 +142,7 @@ def fw_load(arguments):
 # Simulator ----------------------------------------------------------------------------------------
 
 
-def sim_start(arguments):
+def sim_start(arguments: argparse.Namespace) -> int:
     options = [
         word
         for name in ("set", "fault", "at")
@@ -171,7 +174,7 @@ def sim_start(arguments):
     return 0
 
 
-def sim_topology(arguments):
+def sim_topology(arguments: argparse.Namespace) -> int:
     text, cards = topology.text_of(arguments.topology)
     if arguments.json:
         print_json({"cards": cards, **tomllib.loads(text)})
@@ -180,7 +183,7 @@ def sim_topology(arguments):
     return 0
 
 
-def sim_stop(arguments):
+def sim_stop(arguments: argparse.Namespace) -> int:
     pid = simulator.stop()
     if arguments.json:
         print_json({"process": pid})
@@ -189,9 +192,9 @@ def sim_stop(arguments):
     return 0
 
 
-def sim_status(arguments):
+def sim_status(arguments: argparse.Namespace) -> int:
     pid = simulator.running()
-    status = {"running": pid is not None}
+    status: dict[str, Any] = {"running": pid is not None}
     if pid is not None:
         status.update(
             process=pid,
@@ -211,7 +214,7 @@ def sim_status(arguments):
     return 0
 
 
-def _network_speed(chosen, arguments):
+def _network_speed(chosen: profile.Profile, arguments: argparse.Namespace) -> int:
     from dibber_cli.bench import speed
 
     alone, together = speed.of_network(chosen, arguments.seed, arguments.topology)
@@ -236,7 +239,7 @@ def _network_speed(chosen, arguments):
     return 0
 
 
-def sim_speed(arguments):
+def sim_speed(arguments: argparse.Namespace) -> int:
     from dibber_cli.bench import speed
 
     if not arguments.speed:
@@ -264,12 +267,13 @@ def sim_speed(arguments):
         )
     else:
         heads = [f"simulation speed, {chosen.name}", "1000 card-cycles a CPU second"]
-        rows = [(name, f"{ours / 1e3:.0f}") for name, ours, _ in measured]
+        rows: list[tuple[Any, ...]] = [(name, f"{ours / 1e3:.0f}") for name, ours, _ in measured]
         if measured[0][2]:
             heads += ["bare VexRiscv + LitePCIe", "share"]
             rows = [
                 (*row, f"{reference / 1e3:.0f}", f"{ours / reference:.2f}")
                 for row, (_, ours, reference) in zip(rows, measured)
+                if reference
             ]
         output.table(heads, rows)
     return 0

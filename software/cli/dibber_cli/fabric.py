@@ -9,13 +9,15 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import libdibber
 
 from dibber_cli import numbers, paths, profile, topology
 from dibber_cli.errors import CommandError, UsageError
-from dibber_cli.link.side import Ends
+from dibber_cli.intermixed import Command, Commands
+from dibber_cli.link.side import Ends, Side
 from dibber_cli.simulator import Network
 
 PROVIDER = paths.BUILD / "ofi" / "libdibber-fi.so"
@@ -28,7 +30,7 @@ LOOK_SECONDS = 0.02  # between two looks at processes
 PATIENCE_SECONDS = 1  # until a process is killed when another one has failed
 
 
-def environment(uris):
+def environment(uris: Sequence[str]) -> dict[str, str]:
     """This process's environment with the provider on these cards, in their order. A file of routes
     beside a simulated card's socket is named, too.
 
@@ -52,7 +54,7 @@ def environment(uris):
     }
 
 
-def shape_for(ranks, word=None):
+def shape_for(ranks: int, word: str | None = None) -> str:
     """The name of the topology for so many ranks, each with a card: `word` if it is given, else a
     pair or a star. Raises UsageError when `word` has fewer cards.
     """
@@ -67,12 +69,12 @@ def shape_for(ranks, word=None):
     return word
 
 
-def find_routes(uris):
+def find_routes(uris: Sequence[str]) -> str:
     """Let each card find the others; returns the text of the provider's file of routes. Raises
     CommandError when a card does not find all others.
     """
 
-    def step(side):
+    def step(side: Side) -> list[tuple[int, ...]]:
         network = side.card.map(ATTEMPTS)
         return [libdibber.routes_to(network, node) for node in range(len(uris))]
 
@@ -92,7 +94,7 @@ def find_routes(uris):
 
 
 @contextlib.contextmanager
-def cards(chosen, shape, seed, events=()):
+def cards(chosen: str, shape: str, seed: int, events: Iterable[str] = ()) -> Iterator[Network]:
     """The simulated cards of a topology, with routes between all of them. `events` are those of
     `dibber sim start --at`.
 
@@ -112,16 +114,16 @@ def cards(chosen, shape, seed, events=()):
         yield network
 
 
-def _start(command, settings):
+def _start(command: Sequence[str], settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(command, env=settings)
     except (FileNotFoundError, PermissionError) as error:
         raise CommandError(f"{command[0]}: {error.strerror}", code=127) from error
 
 
-def _run(command, uris, more=()):
+def _run(command: Sequence[str], uris: Sequence[str], more: Mapping[str, str] | None = None) -> int:
     """Run a command to its end; returns its exit code, as a shell would tell it."""
-    process = _start(command, {**environment(uris), **dict(more)})
+    process = _start(command, {**environment(uris), **(more or {})})
     try:
         code = process.wait()
     except BaseException:
@@ -135,7 +137,7 @@ def _run(command, uris, more=()):
     return code if code >= 0 else 128 - code
 
 
-def pe_environment(number, count, network):
+def pe_environment(number: int, count: int, network: Network) -> dict[str, str]:
     """What a process must know of its place among others: see dibber_shmem.h."""
     return {
         "DIBBER_PE": str(number),
@@ -144,7 +146,7 @@ def pe_environment(number, count, network):
     }
 
 
-def _run_all(command, count, network):
+def _run_all(command: Sequence[str], count: int, network: Network) -> int:
     """Run processes side by side. When one fails, the others get PATIENCE_SECONDS to notice it.
     Returns the exit code of the first that failed, or 0.
     """
@@ -169,7 +171,7 @@ def _run_all(command, count, network):
     return failed if failed >= 0 else 128 - failed
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     if not arguments.program:
         raise CommandError("no program given", code=2)
     shape = shape_for(arguments.pes or 1, arguments.topology)
@@ -179,7 +181,7 @@ def run(arguments):
         return _run(arguments.program, network.uris)
 
 
-def mpirun_command(ranks, program, libraries=()):
+def mpirun_command(ranks: int, program: Sequence[str], libraries: Iterable[Path] = ()) -> list[str]:
     """Open MPI's launcher with its words. The ranks of a simulator may be more than the cores.
     `libraries` are loaded ahead of MPI.
     """
@@ -187,14 +189,14 @@ def mpirun_command(ranks, program, libraries=()):
     return ["mpirun", "-n", str(ranks), "--oversubscribe", "-x", f"LD_PRELOAD={preload}", *program]
 
 
-def mpirun_environment():
+def mpirun_environment() -> dict[str, str]:
     """Open MPI refuses to run for root unless both are set. A container often has no other user."""
     if os.geteuid():
         return {}
     return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def mpirun(arguments):
+def mpirun(arguments: argparse.Namespace) -> int:
     if not shutil.which("mpirun"):
         raise CommandError("there is no mpirun", "install openmpi-bin")
     if not arguments.program:
@@ -208,7 +210,9 @@ def mpirun(arguments):
         return _run(command, network.uris, mpirun_environment())
 
 
-def add_to(sub, command, add_profile):
+def add_to(
+    sub: Commands, command: Command, add_profile: Callable[[argparse.ArgumentParser], None]
+) -> None:
     p = command(
         sub,
         "run",
@@ -257,7 +261,7 @@ def add_to(sub, command, add_profile):
     _add_rest(p)
 
 
-def _add_rest(p):
+def _add_rest(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--topology",
         metavar="NAME|FILE",

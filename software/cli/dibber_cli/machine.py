@@ -4,17 +4,18 @@
 
 import contextlib
 import json
-import pathlib
 import select
 import stat
 import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from dibber_cli import paths
 from dibber_cli import profile as profiles
 
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 MEMORY = "256M"
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[3]
 # QEMU and its kernel serve builds for any number of nodes.
 QEMU = ROOT / "build/qemu"
 BUILD = paths.BUILD
@@ -26,7 +27,9 @@ START_SECONDS = 120
 
 
 @contextlib.contextmanager
-def simulator(directory, seed, cards, profile="gen2x4", program=None):
+def simulator(
+    directory: Path, seed: int, cards: int, profile: str = "gen2x4", program: Path | None = None
+) -> Iterator[list[Path]]:
     """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to
     the end.
 
@@ -34,7 +37,7 @@ def simulator(directory, seed, cards, profile="gen2x4", program=None):
     program : the simulator, if it is not the one of the profile
     """
     chosen = profiles.load(profile)
-    command = [
+    command: list[str | Path] = [
         program or paths.simulator(chosen),
         "--profile",
         chosen.path,
@@ -49,6 +52,7 @@ def simulator(directory, seed, cards, profile="gen2x4", program=None):
     ]
     with open(directory / "stderr", "w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
     try:
         readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
         line = process.stdout.readline() if readable else ""
@@ -62,7 +66,7 @@ def simulator(directory, seed, cards, profile="gen2x4", program=None):
         process.wait()
 
 
-def build(out, sources, *options):
+def build(out: Path, sources: Iterable[Path], *options: str | Path) -> None:
     """Compile a static program."""
     subprocess.run(
         [
@@ -82,29 +86,29 @@ def build(out, sources, *options):
     )
 
 
-def initramfs(files):
+def initramfs(files: Mapping[str, Path | None]) -> bytes:
     """A newc archive (Documentation/driver-api/early-userspace/buffer-format.rst).
 
     files : {name: path of a file here, None for a folder}, folders before what is in them
     """
 
-    def entry(name, mode, data=b""):
-        name = name.encode() + b"\0"
+    def entry(name: str, mode: int, data: bytes = b"") -> bytes:
+        ended = name.encode() + b"\0"
         #         inode mode uid gid links mtime size, device and its own (major, minor), name size,
         # check
-        fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name), 0)
-        head = b"070701" + b"".join(b"%08x" % field for field in fields) + name
+        fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(ended), 0)
+        head = b"070701" + b"".join(b"%08x" % field for field in fields) + ended
         return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
 
     return b"".join(
-        entry(name, stat.S_IFREG | 0o755, pathlib.Path(path).read_bytes())
+        entry(name, stat.S_IFREG | 0o755, Path(path).read_bytes())
         if path
         else entry(name, stat.S_IFDIR | 0o755)
         for name, path in files.items()
     ) + entry("TRAILER!!!", 0)
 
 
-def command(qemu, archive, sockets, iommu):
+def command(qemu: Path, archive: Path, sockets: Sequence[Path], iommu: bool) -> list[str]:
     """The command that boots `archive` with a card for each vfio-user socket.
 
     qemu  : pathlib.Path, what fetch.py made
@@ -174,7 +178,13 @@ def command(qemu, archive, sockets, iommu):
     return [str(part) for part in line]
 
 
-def boot(qemu, archive, sockets=(), timeout=600, iommu=False):
+def boot(
+    qemu: Path,
+    archive: Path,
+    sockets: Sequence[Path] = (),
+    timeout: float = 600,
+    iommu: bool = False,
+) -> str:
     """Run the guest until it switches itself off. Returns what it wrote on its console.
 
     Raises subprocess.TimeoutExpired when it does not, CalledProcessError when QEMU itself fails.
@@ -190,7 +200,7 @@ def boot(qemu, archive, sockets=(), timeout=600, iommu=False):
     return done.stdout.decode(errors="replace")
 
 
-def said(console):
+def said(console: str) -> dict[str, int]:
     """{name: value} that a guest said; AssertionError with all of its console when it did not come
     to its end.
     """
@@ -200,15 +210,15 @@ def said(console):
 
 
 def boot_with_driver(
-    directory,
-    seed,
-    programs,
-    files=None,
-    iommu=False,
-    timeout=1800,
-    profile="gen2x4",
-    program=None,
-):
+    directory: Path,
+    seed: int,
+    programs: Mapping[str, Sequence[Path]],
+    files: Mapping[str, Path] | None = None,
+    iommu: bool = False,
+    timeout: float = 1800,
+    profile: str = "gen2x4",
+    program: Path | None = None,
+) -> str:
     """What a guest wrote that has dibber.ko and two simulated cards, and runs `programs` one behind
     the other, as software/driver/guest/guest_driver.c says.
 
@@ -218,9 +228,11 @@ def boot_with_driver(
     timeout   : seconds of the wall clock
     program   : the simulator, if it is not the one of the profile
     """
-    built = {"init": [GUEST / "guest_driver.c", GUEST / "guest_common.c"]}
+    built: dict[str, Sequence[Path]] = {
+        "init": [GUEST / "guest_driver.c", GUEST / "guest_common.c"]
+    }
     built.update({f"tests/{name}": sources for name, sources in programs.items()})
-    contents = {
+    contents: dict[str, Path | None] = {
         "lib": None,
         "lib/firmware": None,
         "lib/firmware/dibber": None,
@@ -234,9 +246,9 @@ def boot_with_driver(
         contents[f"modules/{module.name}"] = module
     contents.update(files or {})
     for name, sources in built.items():
-        contents[name] = directory / pathlib.Path(name).name
+        contents[name] = made = directory / Path(name).name
         build(
-            contents[name],
+            made,
             [*sources, BUILD / "lib/libdibber.a"],
             f"-I{ROOT}/software/lib/include",
             f"-I{BUILD}/generated",

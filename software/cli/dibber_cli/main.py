@@ -8,6 +8,7 @@ Ctrl-C, SIGTERM, SIGHUP. docs/cli.md has the rules for output and JSON.
 
 import argparse
 import errno
+from collections.abc import Callable, Sequence
 
 from dibber.interface.description import C
 from libdibber import DibberError
@@ -41,7 +42,7 @@ from dibber_cli.bench.commands import add_to as add_bench
 from dibber_cli.errors import CommandError, advice_on
 from dibber_cli.flash.commands import add_to as add_flash
 from dibber_cli.fw.commands import add_to as add_fw
-from dibber_cli.intermixed import Parser
+from dibber_cli.intermixed import Commands, Parser
 from dibber_cli.link.commands import add_to as add_link
 from dibber_cli.ring.commands import add_to as add_ring
 from dibber_cli.selftest.commands import add_to as add_selftest
@@ -51,7 +52,7 @@ CODES = (
     "Ends with 0 if all is well, 1 if it failed or found a fault, 2 if the command line is wrong, "
     "130 if it was interrupted (143 by SIGTERM, 129 by SIGHUP)."
 )
-JSON = {
+JSON: dict[bool | str, str] = {
     True: "print one JSON document; an error is a JSON document on stderr",
     "lines": "print JSON Lines, one document per line; an error is a JSON document on stderr",
 }
@@ -60,7 +61,14 @@ JSON = {
 # Pieces of the command line -----------------------------------------------------------------------
 
 
-def command(group, name, function, text, examples=(), as_json=True):
+def command(
+    group: Commands,
+    name: str,
+    function: Callable[[argparse.Namespace], int | None],
+    text: str,
+    examples: Sequence[str] = (),
+    as_json: bool | str = True,
+) -> argparse.ArgumentParser:
     """Add a command to a group of commands: `text` describes it, `examples` are whole lines.
 
     as_json : whether it has --json; "lines" when that prints JSON Lines
@@ -79,14 +87,14 @@ def command(group, name, function, text, examples=(), as_json=True):
     return p
 
 
-def group(sub, name, text, metavar="COMMAND"):
+def group(sub: Commands, name: str, text: str, metavar: str = "COMMAND") -> Commands:
     """Add a group of commands."""
     return sub.add_parser(name, help=text, description=text).add_subparsers(
         metavar=metavar, required=True
     )
 
 
-def add_profile(p):
+def add_profile(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--profile",
         default="gen2x4",
@@ -105,7 +113,7 @@ def add_profile(p):
 # Command line -------------------------------------------------------------------------------------
 
 
-def parser():
+def parser() -> Parser:
     top = Parser(
         prog="dibber",
         description="Dibber cards: look at them, load them, measure them.",
@@ -252,7 +260,9 @@ def parser():
     return top
 
 
-def _failure(error):
+def _failure(
+    error: DibberError | CommandError | OSError | KeyboardInterrupt,
+) -> tuple[str, str, str, int]:
     """(message, advice, name, exit code) of an exception that ends a command."""
     if isinstance(error, DibberError):
         return (
@@ -265,10 +275,10 @@ def _failure(error):
         return str(error), error.advice, "USAGE" if error.code == 2 else "FAILED", error.code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", getattr(error, "kept", ""), "INTERRUPTED", signals.code_of(error)
-    return str(error), "", errno.errorcode.get(error.errno, "SYSTEM"), 1
+    return str(error), "", errno.errorcode.get(error.errno or 0, "SYSTEM"), 1
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         return arguments.function(arguments)

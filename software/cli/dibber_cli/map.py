@@ -2,16 +2,21 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import contextlib
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import libdibber
 from dibber.interface.description import MCP_STATE, C
 from libdibber.binding import PEERS
+from libdibber.binding import Network as Map
 
 from dibber_cli import drawing, numbers, output, profile
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 from dibber_cli.link import status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Network, without_folders
@@ -19,7 +24,7 @@ from dibber_cli.simulator import Network, without_folders
 # Map ----------------------------------------------------------------------------------------------
 
 
-def turns_of(route):
+def turns_of(route: int) -> list[int]:
     """A route as the turns at its switches, -7 … 8."""
     return [
         turn if turn <= 8 else turn - 16
@@ -28,14 +33,14 @@ def turns_of(route):
     ]
 
 
-def peer_text(peer):
+def peer_text(peer: Mapping[str, Any]) -> str:
     """The other end of a cable of a plain map, as text."""
     if peer["kind"] == "switch":
         return f"switch {peer['number']} port {peer['port']}"
     return {"none": "nobody", "host": f"node {peer['number']}"}[peer["kind"]]
 
 
-def plain(network):
+def plain(network: Map) -> dict[str, Any]:
     """A map as plain data."""
     described = lambda peer: {
         "kind": PEERS[peer.kind],
@@ -63,7 +68,7 @@ def plain(network):
     }
 
 
-def survey(card, attempts, enter):
+def survey(card: libdibber.Card, attempts: int, enter: bool) -> dict[str, Any]:
     """The map of a card's network as plain data. `enter`: give the control program the routes.
 
     Raises CommandError if the routes of all hosts of the map could deadlock as a whole.
@@ -86,7 +91,7 @@ def survey(card, attempts, enter):
     return found
 
 
-def ring_of(card, found):
+def ring_of(card: libdibber.Card, found: Mapping[str, Any]) -> dict[str, Any] | None:
     """The ring that a card is on: `nodes` and `order`, the node at each address or None if none
     answered there. None for a card that is on no ring, or while the ring is not whole.
     """
@@ -107,12 +112,12 @@ def ring_of(card, found):
     return {"nodes": place["nodes"], "order": order}
 
 
-def _host(number):
+def _host(number: int) -> dict[str, Any]:
     """An end of a plain map that is a node."""
     return {"kind": "host", "number": number}
 
 
-def look(card):
+def look(card: libdibber.Card) -> dict[str, Any]:
     """The routes that a card already knows, as plain data. Another program may drive the card, so
     nothing is sent or entered.
     """
@@ -126,7 +131,7 @@ def look(card):
     }
 
 
-def known(card, node):
+def known(card: libdibber.Card, node: int) -> dict[str, Any] | None:
     """The routes to a node in the control program's table; None where it has none."""
     routes, current, age, changes = card.routes(node)
     if all(route is None for route in routes):
@@ -143,7 +148,7 @@ def known(card, node):
 # Command ------------------------------------------------------------------------------------------
 
 
-def sentence(found):
+def sentence(found: Mapping[str, Any]) -> str:
     """The summary of a map."""
     others = [
         node for node in found["hosts"] if node != found["own"] and node not in found["unreachable"]
@@ -179,7 +184,7 @@ def sentence(found):
     )
 
 
-def show(uri, found):
+def show(uri: str, found: Mapping[str, Any]) -> None:
     if "link" in found:
         print(
             f"{uri}: node {found['own']}, link {found['link']}; the control program "
@@ -232,13 +237,13 @@ def show(uri, found):
 
 
 @contextlib.contextmanager
-def _found(arguments):
+def _found(arguments: argparse.Namespace) -> Iterator[Iterable[tuple[str, dict[str, Any]]]]:
     """(URI, map) of each card: of the given ones, or of a simulated pair."""
     if arguments.uris and arguments.topology:
         raise UsageError("--topology is for simulated cards, which have no URI yet")
     if arguments.uris:
 
-        def each():
+        def each() -> Iterator[tuple[str, dict[str, Any]]]:
             for uri in arguments.uris:
                 with libdibber.Card(uri, observe=arguments.look) as card:
                     yield (
@@ -260,7 +265,7 @@ def _found(arguments):
         )
 
 
-def network_map(arguments):
+def network_map(arguments: argparse.Namespace) -> int:
     with _found(arguments) as cards:
         results = [{"uri": without_folders(uri), **found} for uri, found in cards]
     for file, draw in ((arguments.dot, drawing.dot), (arguments.svg, drawing.svg)):
@@ -285,7 +290,9 @@ def network_map(arguments):
     )
 
 
-def add_to(sub, command, add_profile):
+def add_to(
+    sub: Commands, command: Command, add_profile: Callable[[argparse.ArgumentParser], None]
+) -> None:
     """Add `map` to the command line; `command` and `add_profile` are those of dibber_cli.main."""
     p = command(
         sub,

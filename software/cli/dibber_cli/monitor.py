@@ -2,16 +2,18 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import libdibber
 from dibber.interface.description import COUNTERS, LINK_STATE, MCP_STATE
 
 from dibber_cli import counts, numbers, output, signals
+from dibber_cli.intermixed import Command, Commands
 
 # Any change of these counters is an error.
 ERRORS = tuple(
@@ -67,7 +69,7 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any], clock_hz: int) 
     }
 
 
-def pause(card, info, seconds):
+def pause(card: libdibber.Card, info: Mapping[str, Any], seconds: float) -> None:
     """Wait for so much wall time. A participant in a simulated clock stops the clock while it
     sleeps, so it asks for the time again and again. An observer is no participant and may sleep.
     """
@@ -95,7 +97,7 @@ COLUMNS = (
 )
 
 
-def line(rates):
+def line(rates: Mapping[str, Any]) -> list[str]:
     """Cells below COLUMNS."""
     return [
         rates["link"],
@@ -110,14 +112,14 @@ def line(rates):
     ]
 
 
-def _print_line(cells):
+def _print_line(cells: Iterable[str]) -> None:
     print(
         "  ".join(cell.rjust(max(len(column), 8)) for cell, column in zip(cells, COLUMNS)),
         flush=True,
     )
 
 
-def _screen(uri, rates):
+def _screen(uri: str, rates: Mapping[str, Any]) -> None:
     """Show all counters that ever moved, on a cleared terminal."""
     if sys.stdout.isatty():
         print("\x1b[H\x1b[2J", end="")
@@ -134,7 +136,7 @@ def _screen(uri, rates):
     sys.stdout.flush()
 
 
-def _show(arguments, rates, number):
+def _show(arguments: argparse.Namespace, rates: Mapping[str, Any], number: int) -> None:
     if arguments.json:
         print(json.dumps(rates), flush=True)
         return
@@ -153,7 +155,7 @@ def _show(arguments, rates, number):
 # Command ------------------------------------------------------------------------------------------
 
 
-def monitor(arguments):
+def monitor(arguments: argparse.Namespace) -> int:
     """Ends with 1 if an error was counted. Ctrl-C is the normal end, and no error."""
     wanted, errors, number = 1 if arguments.once else arguments.count, 0, 0
     with libdibber.Card(arguments.uri, observe=True) as card:
@@ -174,7 +176,7 @@ def monitor(arguments):
     return 1 if errors else 0
 
 
-def add_to(sub, command):
+def add_to(sub: Commands, command: Command) -> None:
     """Add `monitor` to the command line; `command` is that of dibber_cli.main."""
     p = command(
         sub,

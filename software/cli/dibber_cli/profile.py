@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from dibber_cli import files, paths
@@ -215,21 +216,21 @@ def _check(raw: dict[str, Any]) -> None:
             raise ValueError(f"'{path}' must be {', '.join(SPLITS)}")
 
 
-def _table(raw, name):
+def _table(raw: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = raw.get(name, {})
     if not isinstance(table, dict):
         raise ValueError(f"'{name}' must be a table")
     return table
 
 
-def _check_number(path, value, low, high, kind):
+def _check_number(path: str, value: Any, low: float, high: float, kind: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"'{path}' must be a number")
     if kind and not isinstance(value, int):
         raise ValueError(f"'{path}' must be a whole number")
     if not low <= value <= high:  # NaN is in no range
         raise ValueError(f"'{path}' = {str(value)[:30]} is outside {low:g} … {high:g}")
-    if kind == POWER and value & (value - 1):
+    if kind == POWER and isinstance(value, int) and value & (value - 1):
         raise ValueError(f"'{path}' = {value} is not a power of two")
 
 

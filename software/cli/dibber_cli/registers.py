@@ -5,6 +5,8 @@
 import argparse
 import json
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import libdibber
 from dibber.interface.description import (
@@ -14,10 +16,12 @@ from dibber.interface.description import (
     LINK_STATE,
     MCP_STATE,
 )
+from dibber.interface.schema import Bank, Field, Register
 from libdibber import DibberError
 
 from dibber_cli import numbers, output
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 
 NAME = re.compile(r"(?P<name>\w+)(\[(?P<index>\d+)\])?(\.(?P<field>\w+))?\Z", re.ASCII)
 
@@ -38,15 +42,16 @@ class Place:
     field    : of the interface description, or None for the whole register
     """
 
-    def __init__(self, bank, word):
+    def __init__(self, bank: Bank, word: str) -> None:
         found = NAME.match(word)
-        name = found and found["name"].upper()
-        self.register = next((r for r in bank.registers if r.name == name), None)
-        if self.register is None:
+        name = found["name"].upper() if found else ""
+        register = next((r for r in bank.registers if r.name == name), None)
+        if found is None or register is None:
             raise UsageError(
                 f"bank {bank.name} has no register {word!r}{_alike(bank, name)}",
                 "'dibber reg list' prints all names",
             )
+        self.register: Register = register
         self.index = int(found["index"] or 0)
         if self.index >= self.register.count:
             raise UsageError(f"{name} has {self.register.count} registers, counted from 0")
@@ -60,19 +65,19 @@ class Place:
                 raise UsageError(f"{name} has no field {found['field']!r}; its fields: {names}")
 
     @property
-    def name(self):
+    def name(self) -> str:
         index = f"[{self.index}]" if self.register.count > 1 else ""
         return self.register.name + index + (f".{self.field.name}" if self.field else "")
 
     @property
-    def bits(self):
+    def bits(self) -> int:
         return self.field.bits if self.field else 32
 
-    def of(self, word):
+    def of(self, word: int) -> int:
         """The value at this place in the register's 32 bits."""
         return field_of(word, self.field) if self.field else word
 
-    def into(self, word, value):
+    def into(self, word: int, value: int) -> int:
         """The register's 32 bits with `value` at this place."""
         if not self.field:
             return value
@@ -80,17 +85,17 @@ class Place:
         return word & ~mask | value << self.field.lsb
 
 
-def _alike(bank, name):
+def _alike(bank: Bank, name: str) -> str:
     """A hint: names that have the wanted one in them."""
     names = [r.name for r in bank.registers if name and name in r.name][:5]
     return f"; it has {', '.join(names)}" if names else ""
 
 
-def field_of(word, field):
+def field_of(word: int, field: Field) -> int:
     return word >> field.lsb & (1 << field.bits) - 1
 
 
-def value(word):
+def value(word: str) -> int:
     """A type for argparse: a value of a register, decimal, 0x… or 0b…."""
     try:
         found = int(word, 0)
@@ -104,13 +109,13 @@ def value(word):
 # Values -------------------------------------------------------------------------------------------
 
 
-def _meaning(name, field, found):
+def _meaning(name: str, field: str | None, found: int) -> str:
     """ "3 (UP)" where an enumeration names the value, else the value."""
     known = ENUMERATIONS.get((name, field))
     return f"{found} ({known.name_of(found)})" if known else f"{found}"
 
 
-def sentence(place, word):
+def sentence(place: Place, word: int) -> str:
     """What a register's fields hold, in a line."""
     register = place.register
     if place.field:
@@ -123,7 +128,7 @@ def sentence(place, word):
     return _meaning(register.name, None, word)
 
 
-def document(place, word):
+def document(place: Place, word: int) -> dict[str, Any]:
     """A register's value for programs."""
     found = {"name": place.name, "offset": place.register.offset + 4 * place.index}
     found["value"] = place.of(word)
@@ -132,17 +137,17 @@ def document(place, word):
     return found
 
 
-def _read(card, place, endpoint):
+def _read(card: libdibber.Card, place: Place, endpoint: int | None) -> int:
     if endpoint is not None:
         return card.read_doorbell(endpoint, place.register.name)
     return card.read_register(place.register.name, place.index)
 
 
-def _bank(endpoint):
+def _bank(endpoint: int | None) -> Bank:
     return HOST if endpoint is None else DOORBELL
 
 
-def _show(places, words, as_json):
+def _show(places: Sequence[Place], words: Sequence[int], as_json: bool) -> None:
     if as_json:
         print(json.dumps([document(place, word) for place, word in zip(places, words)], indent=2))
         return
@@ -163,7 +168,7 @@ def _show(places, words, as_json):
 # Commands -----------------------------------------------------------------------------------------
 
 
-def read(arguments):
+def read(arguments: argparse.Namespace) -> int:
     bank = _bank(arguments.endpoint)
     places = [Place(bank, name) for name in arguments.names]
     for place in places:
@@ -175,7 +180,7 @@ def read(arguments):
     return 0
 
 
-def dump(arguments):
+def dump(arguments: argparse.Namespace) -> int:
     """All registers that can be read."""
     bank = _bank(arguments.endpoint)
     places = [
@@ -190,7 +195,7 @@ def dump(arguments):
     return 0
 
 
-def write(arguments):
+def write(arguments: argparse.Namespace) -> int:
     """Write a register. Writing a field keeps its neighbours, if the register reads back."""
     place = Place(HOST, arguments.name)
     access = place.register.access
@@ -225,7 +230,7 @@ def write(arguments):
     return 0
 
 
-def show_names(arguments):
+def show_names(arguments: argparse.Namespace) -> int:
     """The registers of the interface description; no card is asked."""
     bank = _bank(0 if arguments.doorbell else None)
     if arguments.json:
@@ -263,7 +268,9 @@ def show_names(arguments):
     return 0
 
 
-def add_to(sub, group, command):
+def add_to(
+    sub: Commands, group: Callable[[Commands, str, str], Commands], command: Command
+) -> None:
     """Add `reg` to the command line; `group` and `command` are those of dibber_cli.main."""
     reg = group(sub, "reg", "Read and write a card's registers by name.")
     p = command(
@@ -308,7 +315,7 @@ def add_to(sub, group, command):
     p.add_argument("--doorbell", action="store_true", help="those of an endpoint's doorbell page")
 
 
-def _add_endpoint(p):
+def _add_endpoint(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--endpoint",
         type=numbers.whole(0, 255),

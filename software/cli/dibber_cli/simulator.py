@@ -13,10 +13,13 @@ import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO, BinaryIO, Self
 
 from dibber_cli import paths, signals, topology
 from dibber_cli.errors import SimulatorError
+from dibber_cli.profile import Profile
 
 TOPOLOGY = "topology.toml"  # in the folder of a simulator that was given one
 PREFIX = "dibber-pair-"  # of the folder of a Network
@@ -27,7 +30,14 @@ ERROR_FLAG = 1 << 5  # of a vfio-user message
 PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
-def command(profile, directory, *, participants, seed=1, options=()):
+def command(
+    profile: Profile,
+    directory: str | Path,
+    *,
+    participants: int,
+    seed: int = 1,
+    options: Sequence[str] = (),
+) -> list[str]:
     """The command line of a simulator; raises SimulatorError if it is not built."""
     binary = paths.simulator(profile)
     if not binary.exists():
@@ -50,18 +60,20 @@ def command(profile, directory, *, participants, seed=1, options=()):
     ]
 
 
-def machine(profile, text):
+def machine(profile: Profile, text: str | None) -> Profile:
     """The profile, with the fabric of the topology with this text; None: a pair."""
     fabric = text and topology.fabric_of(text)
     return dataclasses.replace(profile, fabric=fabric) if fabric else profile
 
 
-def _end_with_parent():
+def _end_with_parent() -> None:
     """In a child: let the system end it when its parent has ended, for any reason."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def launch(arguments, log, shown, outlives_us=False):
+def launch(
+    arguments: Sequence[str], log: BinaryIO, shown: Path | None, outlives_us: bool = False
+) -> subprocess.Popen[bytes]:
     """Start a simulator. Its messages go to the file `log`, which is also open for reading. Returns
     the process when its sockets listen.
 
@@ -81,12 +93,18 @@ def launch(arguments, log, shown, outlives_us=False):
         if isinstance(error, KeyboardInterrupt):
             process.terminate()
             process.wait()
-        process.stdout.close()
+        _stdout(process).close()
         raise
     return process
 
 
-def _wait_ready(process, log, shown):
+def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    """Of a process that launch() has started, where it is a pipe."""
+    assert process.stdout is not None
+    return process.stdout
+
+
+def _wait_ready(process: subprocess.Popen[bytes], log: BinaryIO, shown: Path | None) -> None:
     """Wait for the line that a simulator prints when it listens. Raises SimulatorError if it does
     not come.
     """
@@ -94,14 +112,14 @@ def _wait_ready(process, log, shown):
     line = b""
     while not line.endswith(b"\n"):
         left = deadline - time.monotonic()
-        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+        if left <= 0 or not select.select([_stdout(process)], [], [], left)[0]:
             process.kill()
             process.wait()
             raise SimulatorError(
                 f"the simulator was not ready after {START_SECONDS} s: {last_line(log)}",
                 f"its log: {shown}" if shown else "",
             )
-        byte = os.read(process.stdout.fileno(), 1)
+        byte = os.read(_stdout(process).fileno(), 1)
         if not byte:
             code = process.wait()
             raise SimulatorError(
@@ -110,7 +128,7 @@ def _wait_ready(process, log, shown):
         line += byte
 
 
-def last_line(log):
+def last_line(log: BinaryIO) -> str:
     """The last line of a log, an open file, for an error message."""
     size = os.fstat(log.fileno()).st_size
     lines = (
@@ -122,14 +140,14 @@ def last_line(log):
     return lines[-1] if lines else "it said nothing"
 
 
-def without_folders(text):
+def without_folders(text: str) -> str:
     """A text with "simulated card 0" in place of the name of a Network's socket. The socket is
     removed before a user reads the text.
     """
     return re.sub(rf"(sim:)?\S*/{PREFIX}\w+/card(\d+)\.sock(\.admin)?", r"simulated card \2", text)
 
 
-def socket_uris(folder, cards):
+def socket_uris(folder: Path, cards: int) -> list[str]:
     """URIs of the cards whose sockets are in a folder."""
     return [f"sim:{folder}/card{n}.sock" for n in range(cards)]
 
@@ -146,7 +164,15 @@ class Network:
     stats : file to which the simulator writes its statistics when it ends
     """
 
-    def __init__(self, profile, network=None, *, participants=None, seed=1, options=()):
+    def __init__(
+        self,
+        profile: Profile,
+        network: str | None = None,
+        *,
+        participants: int | None = None,
+        seed: int = 1,
+        options: Sequence[str] = (),
+    ) -> None:
         text, cards = topology.text_of(network) if network else (None, 2)
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         self.directory = Path(self._folder.name)
@@ -173,10 +199,10 @@ class Network:
             self._folder.cleanup()
             raise
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """End the simulator, which then writes its statistics. Raises SimulatorError if it had
         failed.
         """
@@ -190,12 +216,12 @@ class Network:
         if code:
             raise SimulatorError(f"the simulator ended with code {code}: {last_line(self._log)}")
 
-    def check(self):
+    def check(self) -> None:
         """Raise SimulatorError if the simulator has ended."""
         if self.process.poll() is not None:
             raise SimulatorError(f"the simulator ended by itself: {last_line(self._log)}")
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with signals.held():
             try:
                 self.stop()
@@ -204,7 +230,7 @@ class Network:
                 if kind is None:
                     raise
             finally:
-                self.process.stdout.close()
+                _stdout(self.process).close()
                 self._log.close()
                 self._folder.cleanup()
 
@@ -212,14 +238,16 @@ class Network:
 class Pair(Network):
     """Two simulated cards and a cable."""
 
-    def __init__(self, profile, *, participants=2, seed=1, options=()):
+    def __init__(
+        self, profile: Profile, *, participants: int = 2, seed: int = 1, options: Sequence[str] = ()
+    ) -> None:
         super().__init__(profile, participants=participants, seed=seed, options=options)
 
 
 # In the background --------------------------------------------------------------------------------
 
 
-def running():
+def running() -> int | None:
     """Process number of the simulator that start() left running, or None."""
     try:
         with paths.RunFolder() as folder:
@@ -232,7 +260,14 @@ def running():
     return pid if name.startswith("dibber-sim") and rest.split()[0] != "Z" else None
 
 
-def start(profile, network=None, *, participants, seed, options=()):
+def start(
+    profile: Profile,
+    network: str | None = None,
+    *,
+    participants: int,
+    seed: int,
+    options: Sequence[str] = (),
+) -> int:
     """Leave a simulator running in the background; returns its process number.
 
     network : a name or file of dibber_cli.topology; None for a pair
@@ -258,14 +293,14 @@ def start(profile, network=None, *, participants, seed, options=()):
             folder.path / "log",
             outlives_us=True,
         )
-        process.stdout.close()
+        _stdout(process).close()
         folder.write("pid", f"{process.pid}\n".encode())
         folder.write("profile", f"{profile.name}\n".encode())
         folder.write("cards", f"{cards}\n".encode())
     return process.pid
 
 
-def running_uris():
+def running_uris() -> list[str]:
     """URIs of the cards of the simulator that start() left running; of a pair when none runs."""
     try:
         with paths.RunFolder() as folder:
@@ -275,13 +310,13 @@ def running_uris():
     return socket_uris(paths.run_directory(), cards)
 
 
-def running_profile():
+def running_profile() -> str:
     """The name of the profile that start() was given."""
     with paths.RunFolder() as folder:
         return folder.read("profile").decode(errors="replace").strip()
 
 
-def clock_state():
+def clock_state() -> str:
     """State of the clock of the simulator in the background: "time goes on", "time stands: …", or
     "unknown".
     """
@@ -289,7 +324,7 @@ def clock_state():
         return clock_state_at(Path(folder.path) / "card0.sock.admin")
 
 
-def clock_state_at(path):
+def clock_state_at(path: str | Path) -> str:
     """Ask on the observers' socket `path` which program holds the clock (hw/sim/vfio/observers.h);
     "unknown" without an answer.
     """
@@ -313,7 +348,7 @@ def clock_state_at(path):
     return text.decode("ascii", "replace") or "unknown"
 
 
-def stop():
+def stop() -> int:
     """End the simulator in the background; returns its process number. Raises SimulatorError if
     there is none.
     """

@@ -12,6 +12,10 @@ import io
 import os
 import select
 import sys
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # ASCII for characters that the commands print. Others become "?".
 PLAIN = {
@@ -80,14 +84,14 @@ class _Raw(io.FileIO):
     lenient : bytes that cannot be written are dropped
     """
 
-    def __init__(self, descriptor, lenient):
+    def __init__(self, descriptor: int, lenient: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._lenient = lenient
-        self._late = None
+        self._late: BaseException | None = None
 
-    def write(self, data):
+    def write(self, data: "ReadableBuffer") -> int:
         self.raise_late()
-        written = []
+        written: list[int | None] = []
         try:
             while True:
                 # One call of C writes and keeps the count, so no signal is handled between the two.
@@ -98,7 +102,7 @@ class _Raw(io.FileIO):
                 select.select([], [self], [])
         except OSError as error:
             if self._lenient:
-                return len(data)
+                return len(memoryview(data))
             if isinstance(error, BrokenPipeError):
                 raise
             raise OutputError(
@@ -110,7 +114,7 @@ class _Raw(io.FileIO):
             self._late = error
             return written[0]
 
-    def raise_late(self):
+    def raise_late(self) -> None:
         """Raise the exception that came after bytes had been written."""
         late, self._late = self._late, None
         if late is not None:
@@ -120,21 +124,21 @@ class _Raw(io.FileIO):
 class _Text(io.TextIOWrapper):
     """A text stream over a _Raw. Its calls end with the exception that _Raw has kept."""
 
-    def __init__(self, raw, **how):
+    def __init__(self, raw: _Raw, **how: Any) -> None:
         super().__init__(io.BufferedWriter(raw), **how)
         self._raw = raw
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         count = super().write(text)
         self._raw.raise_late()
         return count
 
-    def flush(self):
+    def flush(self) -> None:
         super().flush()
         self._raw.raise_late()
 
 
-def _occupy():
+def _occupy() -> None:
     """Open /dev/null in place of each closed standard stream."""
     for descriptor in range(3):
         try:
@@ -145,7 +149,7 @@ def _occupy():
             os.set_inheritable(opened, True)
 
 
-def _text(descriptor, old, lenient):
+def _text(descriptor: int, old: io.TextIOWrapper | None, lenient: bool) -> _Text:
     """The text stream of a descriptor, with the encoding of `old`, or UTF-8 if Python found the
     stream closed.
     """
@@ -169,9 +173,9 @@ def prepare() -> None:
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)
     if sys.stdout is sys.__stdout__:
-        sys.stdout = sys.__stdout__ = _text(1, sys.stdout, False)  # type: ignore[misc]
+        sys.stdout = sys.__stdout__ = _text(1, cast("io.TextIOWrapper", sys.stdout), False)  # type: ignore[misc]
     if sys.stderr is sys.__stderr__:
-        sys.stderr = sys.__stderr__ = _text(2, sys.stderr, True)  # type: ignore[misc]
+        sys.stderr = sys.__stderr__ = _text(2, cast("io.TextIOWrapper", sys.stderr), True)  # type: ignore[misc]
 
 
 def give_up() -> None:

@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import libdibber
 from dibber.interface.description import LINK_REASON, LINK_STATE, SWITCH, SWITCH_COUNTER, C
@@ -13,6 +15,7 @@ from libdibber import DibberError
 
 from dibber_cli import numbers, output, profile
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 from dibber_cli.link import measure
 from dibber_cli.link.side import Ends
 from dibber_cli.map import peer_text, plain
@@ -30,22 +33,27 @@ ACTIONS = {
     "retrain": "let the link go DOWN and train again",
 }
 
+Sleep = Callable[[int], None]  # for so many nanoseconds
+Task = Callable[[libdibber.Card, Sleep], Any]
+
 # Switches of a map --------------------------------------------------------------------------------
 
 
-def route_of(turns):
+def route_of(turns: Sequence[int]) -> int:
     """A route as constant ROUTE_HOPS says."""
     return len(turns) | sum((turn & 15) << 4 * (n + 1) for n, turn in enumerate(turns))
 
 
-def ways(found):
+def ways(found: Mapping[str, Any]) -> dict[int, tuple[tuple[int, ...], int]]:
     """{switch of a map: (turns of the shortest way there, the port where it arrives)}.
 
     found : a map as `dibber map --json` prints it. The way does not pass the switch itself.
     """
     if found["uplink"]["kind"] != "switch":
         return {}
-    known = {found["uplink"]["number"]: ((), found["uplink"]["port"])}
+    known: dict[int, tuple[tuple[int, ...], int]] = {
+        found["uplink"]["number"]: ((), found["uplink"]["port"])
+    }
     todo = list(known)
     while todo:
         number = todo.pop(0)
@@ -66,30 +74,30 @@ class Remote:
     arrival : the port where the way arrives, by the switch's own count
     """
 
-    def __init__(self, card, turns, arrival):
+    def __init__(self, card: libdibber.Card, turns: Sequence[int], arrival: int) -> None:
         self.card, self.arrival = card, arrival
         self.route = route_of(turns)
         self.back = route_of([-turn for turn in reversed(turns)])
 
-    def _ask(self, question):
+    def _ask(self, question: int) -> int:
         for attempt in range(ATTEMPTS):
             try:
                 return self.card.ask_switch(self.route, self.back, question)
             except DibberError as error:
                 if error.name != "NOT_FOUND" or attempt == ATTEMPTS - 1:
                     raise
-        return None
+        raise AssertionError("the last attempt has returned or raised")
 
-    def read(self, name, index=0):
+    def read(self, name: str, index: int = 0) -> int:
         return self._ask(SWITCH[name].offset // 4 + index)
 
-    def write(self, name, value):
+    def write(self, name: str, value: int) -> int:
         """Write 16 bits; the register's value then."""
         word = SWITCH[name].offset // 4
         return self._ask(word | C.SWITCH_ASK_WRITE | value << WRITTEN_LSB)
 
 
-def _fields(name, value):
+def _fields(name: str, value: int) -> dict[str, int]:
     found, low = {}, 0
     for field in SWITCH[name].fields:
         found[field.name] = value >> low & (1 << field.bits) - 1
@@ -97,7 +105,7 @@ def _fields(name, value):
     return found
 
 
-def _port(remote, port, clock_hz, link):
+def _port(remote: Remote, port: int, clock_hz: int, link: Mapping[str, Any]) -> dict[str, Any]:
     """State, cable and counters of a port, as plain data.
 
     link : table of the profile, for the time in the transceivers of both ends
@@ -130,7 +138,7 @@ def _port(remote, port, clock_hz, link):
     }
 
 
-def describe(remote, sleep, link):
+def describe(remote: Remote, sleep: Sleep, link: Mapping[str, Any]) -> dict[str, Any]:
     """All that a switch says, as plain data.
 
     sleep : function that waits so many nanoseconds, for the pings of all ports
@@ -155,7 +163,7 @@ def describe(remote, sleep, link):
 # Commands -----------------------------------------------------------------------------------------
 
 
-def remotes(card, attempts=2):
+def remotes(card: libdibber.Card, attempts: int = 2) -> tuple[dict[str, Any], dict[int, Remote]]:
     """(map as plain data, {switch of the map: Remote}) of the switches that answer."""
     found = plain(card.map(attempts))
     by_number = {}
@@ -168,7 +176,7 @@ def remotes(card, attempts=2):
 
 
 @contextlib.contextmanager
-def _asking(arguments):
+def _asking(arguments: argparse.Namespace) -> Iterator[Callable[[Task], Any]]:
     """ask(function(card, sleep)) → its value, with a given card or with simulated card 0."""
     if arguments.uri:
         if arguments.topology:
@@ -183,18 +191,18 @@ def _asking(arguments):
         Ends(simulated.uris) as ends,
     ):
 
-        def ask(function):
+        def ask(function: Task) -> Any:
             first = lambda side: function(side.card, side.sleep) if side.node == 0 else None
             return ends.both(first)[0]
 
         yield ask
 
 
-def _sleep(nanoseconds):
+def _sleep(nanoseconds: int) -> None:
     """A card that has no endpoint here: its link is far faster than a call."""
 
 
-def _chosen(found, known, number):
+def _chosen(found: Mapping[str, Any], known: Mapping[int, Remote], number: int) -> Remote:
     """The Remote of a switch of the map. Raises CommandError if it is not there or silent."""
     if number not in known:
         there = number < len(found["switches"])
@@ -205,11 +213,13 @@ def _chosen(found, known, number):
     return known[number]
 
 
-def status(arguments):
+def status(arguments: argparse.Namespace) -> int:
     """`dibber switch status`."""
     link = measure.transceivers(profile.load(arguments.profile))
 
-    def look(card, sleep):
+    def look(
+        card: libdibber.Card, sleep: Sleep
+    ) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         found, known = remotes(card)
         if arguments.switch is not None:
             _chosen(found, known, arguments.switch)
@@ -228,13 +238,13 @@ def status(arguments):
     return 0 if told else 1
 
 
-def _sentence(port):
+def _sentence(port: Mapping[str, Any]) -> str:
     if not port["enabled"]:
         return "disabled"
     return "up" if port["state"] == "UP" else f"{port['state']}: {port['reason']}".lower()
 
 
-def show(found, number, one):
+def show(found: Mapping[str, Any], number: int, one: Mapping[str, Any]) -> None:
     """Print what a switch said."""
     switch = found["switches"][number]
     print(
@@ -265,12 +275,12 @@ def show(found, number, one):
     output.table(headings, rows)
 
 
-def port(arguments):
+def port(arguments: argparse.Namespace) -> int:
     """`dibber switch port`."""
     number, wanted = arguments.port
     link = measure.transceivers(profile.load(arguments.profile))
 
-    def act(card, sleep):
+    def act(card: libdibber.Card, sleep: Sleep) -> dict[str, Any]:
         remote = _chosen(*remotes(card), number)
         ports = remote.read("GEOMETRY") & 0xFF
         if wanted >= ports:
@@ -299,7 +309,7 @@ def port(arguments):
     return 0
 
 
-def _place(word):
+def _place(word: str) -> tuple[int, int]:
     """A type: SWITCH:PORT."""
     found = re.fullmatch(r"(\d{1,4}):(\d{1,2})", word, re.ASCII)
     if not found:
@@ -307,7 +317,12 @@ def _place(word):
     return int(found[1]), int(found[2])
 
 
-def add_to(sub, group, command, add_profile):
+def add_to(
+    sub: Commands,
+    group: Callable[[Commands, str, str], Commands],
+    command: Command,
+    add_profile: Callable[[argparse.ArgumentParser], None],
+) -> None:
     """Add the group `switch`; the functions are those of dibber_cli.main."""
     switches = group(sub, "switch", "Switches that answer: state, counters, ports.")
     common = {

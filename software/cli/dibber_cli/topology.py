@@ -8,6 +8,7 @@ import dataclasses
 import os
 import re
 import tomllib
+from collections.abc import Callable
 
 from dibber.interface.description import C
 
@@ -33,11 +34,11 @@ class Topology:
     """
 
     cards: int
-    switches: list = dataclasses.field(default_factory=list)
-    cables: list = dataclasses.field(default_factory=list)
+    switches: list[int] = dataclasses.field(default_factory=list)
+    cables: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     one_way: bool = False
 
-    def toml(self, title):
+    def toml(self, title: str) -> str:
         """The text of the file."""
         lines = [f"# {title}", "", f"cards = {self.cards}"]
         for number, ports in enumerate(self.switches):
@@ -51,33 +52,33 @@ class Topology:
 # Shapes -------------------------------------------------------------------------------------------
 
 
-def fitting(ports):
+def fitting(ports: int) -> int:
     """The smallest switch with at least so many ports."""
     return next(size for size in SWITCH_PORTS if size >= ports)
 
 
-def pairs(count):
+def pairs(count: int) -> Topology:
     """Pairs of cards, each with a cable."""
     cables = [(f"card{2 * n}", f"card{2 * n + 1}") for n in range(count)]
     return Topology(2 * count, [], cables)
 
 
-def star(cards):
+def star(cards: int) -> Topology:
     """One switch with all cards."""
     cables = [(f"card{n}", f"switch0:{n}") for n in range(cards)]
     return Topology(cards, [fitting(cards)], cables)
 
 
-def line(switches):
+def line(switches: int) -> Topology:
     """Two cards with so many switches in a row between them; port 0 of each is towards card0."""
-    ends = [("card0",)]
+    ends: list[tuple[str, ...]] = [("card0",)]
     ends += [(f"switch{n}:0", f"switch{n}:1") for n in range(switches)]
     ends += [("card1",)]
     cables = [(near[-1], far[0]) for near, far in zip(ends, ends[1:])]
     return Topology(2, [SWITCH_PORTS[0]] * switches, cables)
 
 
-def tree(cards):
+def tree(cards: int) -> Topology:
     """Leaf switches of 4 cards; two cables from each to the root, which is switch0."""
     leaves = -(-cards // LEAF_CARDS)
     sizes = [fitting(LEAF_UPLINKS * leaves)] + [fitting(LEAF_CARDS + LEAF_UPLINKS)] * leaves
@@ -90,26 +91,26 @@ def tree(cards):
     return Topology(cards, sizes, cables)
 
 
-def ring(switches):
+def ring(switches: int) -> Topology:
     """Switches in a ring, each with a card at port 0; port 1 leads to port 2 of the next."""
     cables = [(f"card{n}", f"switch{n}:0") for n in range(switches)]
     cables += [(f"switch{n}:1", f"switch{(n + 1) % switches}:2") for n in range(switches)]
     return Topology(switches, [fitting(3)] * switches, cables)
 
 
-def card_ring(cards):
+def card_ring(cards: int) -> Topology:
     """Cards on a ring, without a switch: a cable leads from each to the next."""
     cables = [(f"card{n}", f"card{(n + 1) % cards}") for n in range(cards)]
     return Topology(cards, [], cables, one_way=True)
 
 
-def card_pair(cards):
+def card_pair(cards: int) -> Topology:
     """Cards on two rings that go opposite ways: port 0 of each leads to port 1 of the next."""
     cables = [(f"card{n}:0", f"card{(n + 1) % cards}:1") for n in range(cards)]
     return Topology(cards, [], cables)
 
 
-def torus(width, height):
+def torus(width: int, height: int) -> Topology:
     """Switches in a grid whose rows and columns are rings, each with a card at port 0. Port 1 leads
     to port 2 of the next in the row, port 3 to port 4 of the next in the column.
     """
@@ -124,7 +125,7 @@ def torus(width, height):
 # Names --------------------------------------------------------------------------------------------
 
 # Pattern of the numbers, function, the least and the most of each number.
-SHAPES = {
+SHAPES: dict[str, tuple[str, Callable[..., Topology], tuple[int, int]]] = {
     "pairs": ("N", pairs, (1, C.NODES // 2)),
     "star": ("N", star, (2, min(C.NODES, SWITCH_PORTS[-1]))),
     "line": ("N", line, (0, MOST_SWITCHES)),
@@ -138,7 +139,7 @@ NAMES = ("pair", *(f"{name}:{numbers}" for name, (numbers, _, _) in SHAPES.items
 MOST_BYTES = 1 << 20  # of a file
 
 
-def named(word):
+def named(word: str) -> Topology | None:
     """The Topology of this name, or None for a word that is no name of one. Raises UsageError for a
     number that is out of range.
     """
@@ -164,7 +165,7 @@ def named(word):
     return topology
 
 
-def fabric_of(text):
+def fabric_of(text: str) -> str | None:
     """What the links of the cards of a file are a part of: "ring" if a cable goes one way,
     "ring-pair" if one leads to port 1 of a card, else None: whatever the profile says. A file that
     is no TOML is the simulator's to refuse.
@@ -181,7 +182,7 @@ def fabric_of(text):
     return "ring-pair" if second else None
 
 
-def text_of(word):
+def text_of(word: str) -> tuple[str, int]:
     """(the text of the file, number of cards) of a topology by name, or of the file `word`. Raises
     UsageError for neither, and CommandError for a file that cannot be read or is no TOML. The
     simulator checks the rest.
@@ -196,7 +197,6 @@ def text_of(word):
         cards = tomllib.loads(text).get("cards")
     except (ValueError, RecursionError) as error:
         raise CommandError(f"topology {word}: {error}") from error
-    valid = isinstance(cards, int) and not isinstance(cards, bool) and 1 <= cards <= C.NODES
-    if not valid:
+    if not isinstance(cards, int) or isinstance(cards, bool) or not 1 <= cards <= C.NODES:
         raise CommandError(f"topology {word}: 'cards' must be a whole number, 1 … {C.NODES}")
     return text, cards

@@ -4,7 +4,9 @@ that took the completion.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import libdibber
 import numpy as np
@@ -35,14 +37,14 @@ class Asking:
     senders: tuple = (0,)
 
     @property
-    def messages(self):
+    def messages(self) -> int:
         return self.count
 
     @property
-    def payload(self):
+    def payload(self) -> int:
         return WORD * self.count
 
-    def words(self, seed):
+    def words(self, seed: int) -> np.ndarray:
         """The first words at the other card, or the words that are put there, for each command."""
         return np.random.default_rng((seed, self.number, WORD)).integers(
             1, 1 << 63, self.count, dtype=np.uint64
@@ -58,27 +60,27 @@ class Area:
     of card 1.
     """
 
-    def __init__(self, program, points):
+    def __init__(self, program: Program, points: Sequence[Any]) -> None:
         count = max((point.count for point in points if isinstance(point, Asking)), default=1)
         register = lambda rights: program.endpoint.register(libdibber.alloc(WORD * count), rights)
         self.here = register(RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE)
         self.there = register(RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE)
         self.counts = count
 
-    def close(self):
+    def close(self) -> None:
         self.here.close()
         self.there.close()
 
-    def _view(self, region):
+    def _view(self, region: libdibber.Region) -> np.ndarray:
         return region.memory[: WORD * self.counts].view(np.uint64)
 
-    def prepare(self, point, seed):
+    def prepare(self, point: Asking, seed: int) -> None:
         words = np.zeros(self.counts, dtype=np.uint64)
         words[: point.count] = point.words(seed)
         self._view(self.there)[:] = 0 if point.operation == PUT else words
         self._view(self.here)[:] = words if point.operation == PUT else 0
 
-    def _ask(self, point, endpoint, key, n):
+    def _ask(self, point: Asking, endpoint: libdibber.Endpoint, key: int, n: int) -> None:
         """Command `n`, with its number as the tag."""
         if point.operation == GET:
             endpoint.get(key, WORD * n, self.here.key, WORD * n, WORD, node=1, tag=n)
@@ -87,7 +89,9 @@ class Area:
         else:
             endpoint.fetch_add(key, WORD * n, n + 1, node=1, tag=n)
 
-    def run(self, point, seed, endpoint, key):
+    def run(
+        self, point: Asking, seed: int, endpoint: libdibber.Endpoint, key: int
+    ) -> dict[str, Any]:
         """All commands: the answer of a program, with the picoseconds of each when there is one at
         a time.
         """
@@ -117,14 +121,14 @@ class Area:
             **self.compare(self.here, point, point.words(seed)),
         }
 
-    def left(self, point, seed):
+    def left(self, point: Asking, seed: int) -> dict[str, Any]:
         """The final words of card 1."""
         words = point.words(seed)
         if point.operation == FETCH_ADD:
             words = words + np.arange(1, point.count + 1, dtype=np.uint64)
         return self.compare(self.there, point, words)
 
-    def ask(self, point, program, keys):
+    def ask(self, point: Asking, program: Program, keys: dict[str, Any]) -> dict[str, Any]:
         """The part of card 0: all commands, and a notice when they have ended."""
         # A point before this one may have left completions, and one may still be on its way.
         while program.endpoint.wait(QUIET_NS):
@@ -137,14 +141,14 @@ class Area:
             program.endpoint.wait(TIMEOUT_NS)
         return answer
 
-    def be_asked(self, point, program):
+    def be_asked(self, point: Asking, program: Program) -> dict[str, Any]:
         """The part of card 1: its program sleeps until all commands have ended."""
         while not program.endpoint.poll_events():
             if not program.endpoint.wait(TIMEOUT_NS):
                 raise Failed("no notice came")
         return {"free": program.endpoint.clock().free, **self.left(point, program.seed)}
 
-    def compare(self, region, point, words):
+    def compare(self, region: libdibber.Region, point: Asking, words: np.ndarray) -> dict[str, int]:
         wanted = np.zeros(self.counts, dtype=np.uint64)
         wanted[: point.count] = words
         wrong = np.count_nonzero(wanted.view(np.uint8) != region.memory[: WORD * self.counts])
@@ -158,24 +162,29 @@ class AskingProgram(Program):
     Its __init__ ends with add_area().
     """
 
-    def add_area(self, points):
+    if TYPE_CHECKING:  # a subclass has these
+
+        def prepare_other(self, point: Any) -> None: ...
+        def run_other(self, point: Any, keys: Any) -> dict[str, Any]: ...
+
+    def add_area(self, points: Sequence[Any]) -> None:
         self.area = Area(self, points)
 
     @property
-    def keys(self):
+    def keys(self) -> dict[str, Any]:
         return {**super().keys, "there": self.area.there.key}
 
-    def close(self):
+    def close(self) -> None:
         self.area.close()
         super().close()
 
-    def prepare(self, point):
+    def prepare(self, point: Any) -> None:
         if isinstance(point, Asking):
             self.area.prepare(point, self.seed)
         else:
             self.prepare_other(point)
 
-    def run(self, point, keys):
+    def run(self, point: Any, keys: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(point, Asking):
             return self.run_other(point, keys)
         return (

@@ -2,11 +2,14 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dibber_cli.bench import session, stride
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table
+from dibber_cli.profile import Profile
 
 NAME = "bidir"
 
@@ -19,14 +22,14 @@ QUICK = {"strides": (1, 8, 64)}  # of points()
 OPTIONS = stride.OPTIONS
 
 
-def points(strides=STRIDES, series=SERIES, elements=stride.ELEMENTS):
-    def one_way(name, x):
-        return Point(
-            f"{name}-one-way",
-            x,
-            *(stride.side(strided, x, elements) for strided in stride.OURS[name]),
-            stride.TRANSFERS,
-        )
+def points(
+    strides: Sequence[int] = STRIDES,
+    series: Sequence[str] = SERIES,
+    elements: int = stride.ELEMENTS,
+) -> list[Point]:
+    def one_way(name: str, x: int) -> Point:
+        source, target = (stride.side(strided, x, elements) for strided in stride.OURS[name])
+        return Point(f"{name}-one-way", x, source, target, stride.TRANSFERS)
 
     pairs = [(name, x) for name in series for x in strides]
     return numbered(
@@ -36,7 +39,7 @@ def points(strides=STRIDES, series=SERIES, elements=stride.ELEMENTS):
     )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     alone = {
         (r["point"].series, r["point"].x): session.evaluate(profile, r, "elements")
         for r in results
@@ -71,11 +74,11 @@ def evaluate(profile, seed, results):
     }
 
 
-def _worst(points):
+def _worst(points: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """The smallest share of any direction and stride, for contiguous transfers and for each strided
     series.
     """
-    groups = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for point in points:
         groups.setdefault(
             "contiguous" if point["x"] == 1 else point["series"].rpartition("-")[0], []
@@ -89,18 +92,18 @@ def _worst(points):
     }
 
 
-def _series(report):
+def _series(report: dict[str, Any]) -> list[list[str]]:
     return [
         [s for s in dict.fromkeys(p["series"] for p in report["points"]) if s.startswith(name)]
         for name in SERIES
     ]
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [Table("stride", series) for series in _series(report) if series]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [
         Panel(
             f"both cards send, profile {report['profile']}",

@@ -4,6 +4,9 @@ N½ of each series.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from dibber.interface.description import C
 
 from dibber_cli.bench import session
@@ -13,6 +16,7 @@ from dibber_cli.bench.options import Argument
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table, of_series
+from dibber_cli.profile import Profile
 
 NAME = "block"
 
@@ -49,15 +53,15 @@ QUICK = {"sizes": (4, 64, 1024, 8192, 65536)}  # of points()
 OPTIONS = {"size": Argument(1, SIZES[-1], lambda n: {"sizes": (n,)})}
 
 
-def transfers(size, outstanding):
+def transfers(size: int, outstanding: int) -> int:
     """Number of transfers of a point: in a stream enough for `outstanding` under way, else at least
     two.
     """
     return min(MANY[outstanding], max(ENOUGH // size, outstanding, 2), MOST // size)
 
 
-def points(sizes=SIZES, series=CHOICE):
-    def point(name, size):
+def points(sizes: Sequence[int] = SIZES, series: Sequence[str] = CHOICE) -> list[Point]:
+    def point(name: str, size: int) -> Point:
         if name in EXCHANGES:
             least, most = MESSAGES[name]
             pattern = Pattern.contiguous(size, min(most, max(MESSAGE_BYTES // size, least)))
@@ -74,14 +78,14 @@ def points(sizes=SIZES, series=CHOICE):
     )
 
 
-def curve(points, name):
+def curve(points: Iterable[dict[str, Any]], name: str) -> list[tuple[float, float]]:
     """(x, value) of a series. A series that ends at INLINE_BYTES continues with the put that a
     program would use for larger sizes.
     """
     series = (
         [name] if not name.startswith("put-inline") else [name, name.replace("put-inline", "put")]
     )
-    values = {}
+    values: dict[float, float] = {}
     for one in series:
         for p in points:
             if p["series"] == one:
@@ -89,7 +93,7 @@ def curve(points, name):
     return sorted(values.items())
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     measured = [session.evaluate(profile, result, "bytes") for result in results]
     halves = {}
     for name in dict.fromkeys(p["series"] for p in measured):
@@ -117,7 +121,7 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     present = [s for s in SERIES if of_series(report, s)]
     groups = [
         *(
@@ -129,5 +133,5 @@ def tables(report):
     return [Table("bytes", group) for group in groups if group]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [Panel(f"contiguous, profile {report['profile']}", list(CHOICE), "bytes a transfer")]

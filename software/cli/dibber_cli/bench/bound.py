@@ -12,6 +12,7 @@ design. TLPs do not share beats: with 8 bytes of payload a TLP takes 2 cycles at
 
 import dataclasses
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dibber_cli.profile import Profile
@@ -61,7 +62,7 @@ class Side:
         """Bytes of a request's header: PCIe Base 3.0, 2.2.4.1."""
         return 16 if self.address >= 1 << 32 else 12
 
-    def pieces(self):
+    def pieces(self) -> Sequence[tuple[int, int]]:
         """Contiguous pieces as (address, length); adjacent blocks without a gap are one piece."""
         blocks = [self.address]
         for count, stride in self.levels:
@@ -87,7 +88,7 @@ class Cost:
     up_cycles: int = 0
     down_cycles: int = 0
 
-    def __add__(self, other):
+    def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(a + b for a, b in zip(dataclasses.astuple(self), dataclasses.astuple(other))))
 
 
@@ -109,7 +110,7 @@ class Bound:
         return min(("link", "pcie_up", "pcie_down", "engine"), key=lambda n: getattr(self, n))
 
 
-def _split(address, length, limit, boundary=PAGE):
+def _split(address: int, length: int, limit: int, boundary: int = PAGE) -> Iterator[int]:
     """Cut [address, address + length), rounded out to dwords, at `boundary` and into `limit` bytes:
     lengths.
     """
@@ -120,7 +121,7 @@ def _split(address, length, limit, boundary=PAGE):
         begin += step
 
 
-def _beats(profile, header, payload=0):
+def _beats(profile: Profile, header: int, payload: int = 0) -> int:
     """Cycles of a TLP on the PCIe stream; bytes."""
     return -(-(header + payload) * 8 // profile.data_width)
 
@@ -135,7 +136,7 @@ def write_cost(profile: Profile, side: Side) -> Cost:
     return Cost(up=up, up_cycles=cycles)
 
 
-def _read_pieces(profile, header, pieces):
+def _read_pieces(profile: Profile, header: int, pieces: Iterable[tuple[int, int]]) -> Cost:
     up = down = up_cycles = down_cycles = 0
     for address, length in pieces:
         at = address // DW * DW
@@ -153,11 +154,11 @@ def _read_pieces(profile, header, pieces):
     return Cost(up, down, up_cycles, down_cycles)
 
 
-def _ascending(side):
+def _ascending(side: Side) -> list[list[int]]:
     """The pieces by address; pieces that overlap or touch become one, because the reader may choose
     the order.
     """
-    runs = []
+    runs: list[list[int]] = []
     for address, length in sorted(side.pieces()):
         if runs and address <= runs[-1][1]:
             runs[-1][1] = max(runs[-1][1], address + length)
@@ -166,22 +167,26 @@ def _ascending(side):
     return runs
 
 
-def _joined(profile, runs, within, across):
+def _joined(
+    profile: Profile, runs: Iterable[Sequence[int]], within: float, across: float
+) -> list[tuple[int, int]]:
     """Runs as pieces. One request covers several over gaps of up to `within` bytes where
     completions are not cut, and of `across` bytes where they are.
     """
-    unit, pieces = profile.read_completion_boundary, []
+    unit = profile.read_completion_boundary
+    pieces: list[list[int]] = []
     for begin, end in runs:
         last = pieces[-1] if pieces else None
-        gap = last and (within if (last[1] - 1) // unit == begin // unit else across)
-        if last and begin - last[1] <= gap and end - last[0] <= profile.max_read_request:
-            last[1] = end
-        else:
-            pieces.append([begin, end])
+        if last is not None:
+            gap = within if (last[1] - 1) // unit == begin // unit else across
+            if begin - last[1] <= gap and end - last[0] <= profile.max_read_request:
+                last[1] = end
+                continue
+        pieces.append([begin, end])
     return [(begin, end - begin) for begin, end in pieces]
 
 
-def read_costs(profile, side, cover=math.inf):
+def read_costs(profile: Profile, side: Side, cover: float = math.inf) -> list[Cost]:
     """Fetch: a request for each piece, or for several with gaps of up to `cover` bytes between
     them. Returns one Cost for each way to choose.
     """
@@ -197,18 +202,18 @@ def read_costs(profile, side, cover=math.inf):
     return [_read_pieces(profile, side.header, _joined(profile, runs, *way)) for way in ways]
 
 
-def list_cost(profile, side):
+def list_cost(profile: Profile, side: Side) -> Cost:
     """The card's reads to know the places of a side: its list, once, in its order, with the longest
     requests.
     """
     return read_costs(profile, side.list)[0] if side.list else Cost()
 
 
-def _rate(length, units, units_per_second):
+def _rate(length: float, units: float, units_per_second: float) -> float:
     return length * units_per_second / units if units else float("inf")
 
 
-def _mixtures(profile, one, other, write):
+def _mixtures(profile: Profile, one: Cost, other: Cost, write: Cost) -> Iterator[Cost]:
     """The cost of a mixture of two ways to read, `one` and `other`. Upstream also carries the cost
     `write`. The mixture makes upstream as busy as downstream, or as the engine for completions.
     """
@@ -236,7 +241,7 @@ def bound(profile: Profile, source: Side, target: Side, both_ways: bool = False)
     write = write_cost(profile, target) + list_cost(profile, target)
     link = profile.link_bytes * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD)
 
-    def limits(read):
+    def limits(read: Cost) -> Bound:
         # In one direction, the reading and the writing host differ. In both, requests and writes
         # share one upstream.
         host = [read + write] if both_ways else [read, write]
@@ -358,7 +363,7 @@ def answer_seconds(profile: Profile, reads: bool) -> float:
 # Messages -----------------------------------------------------------------------------------------
 
 
-def _message_bytes(profile, length):
+def _message_bytes(profile: Profile, length: int) -> tuple[int, int]:
     """The cost of one message, which is one packet: bytes of PCIe on each host, of the cable."""
     return Side(length).header + length + profile.framing, length + MESSAGE_OVERHEAD
 

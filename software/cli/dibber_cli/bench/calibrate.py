@@ -9,12 +9,15 @@ calibrate.c measures. Its values beyond the constants of bench/cpu.py show how w
 import dataclasses
 import statistics
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dibber_cli import output, paths
 from dibber_cli.bench import cpu
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.errors import CommandError
+from dibber_cli.profile import Profile
 
 SOURCE = Path(__file__).with_suffix(".c")
 MIB = 128  # working set
@@ -24,11 +27,15 @@ COUNT = 4096  # elements for the model
 KINDS = {"gather": (True, False), "scatter": (False, True), "both": (True, True)}
 
 
-def measure(mib=MIB):
+def measure(mib: int = MIB) -> dict[tuple[int, int, str], float]:
     """{(element bytes, stride in elements, kind): nanoseconds an element}"""
     program = paths.BUILD / "bench" / "calibrate"
     program.parent.mkdir(parents=True, exist_ok=True)
-    for command in (["cc", "-O2", "-std=c11", "-o", program, SOURCE], [program, str(mib)]):
+    commands: tuple[list[str | Path], ...] = (
+        ["cc", "-O2", "-std=c11", "-o", program, SOURCE],
+        [program, str(mib)],
+    )
+    for command in commands:
         try:
             done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -39,12 +46,12 @@ def measure(mib=MIB):
     return {(int(size), int(stride), kind): float(ns) for size, stride, kind, ns in lines}
 
 
-def constants(measured, line_bytes):
+def constants(measured: Mapping[tuple[int, int, str], float], line_bytes: int) -> dict[str, float]:
     """The constants of bench/cpu.py, by their names in a Profile."""
     elements = line_bytes // 8  # of 8 bytes in a line
     line = measured[8, 1, "both"] * elements / 2  # one loaded, one stored
 
-    def far(kind):
+    def far(kind: str) -> float:
         return statistics.median(
             ns - line / elements
             for (size, stride, k), ns in measured.items()
@@ -59,7 +66,7 @@ def constants(measured, line_bytes):
     }
 
 
-def modelled(profile, size, stride, kind):
+def modelled(profile: Profile, size: int, stride: int, kind: str) -> float:
     """Nanoseconds for each element by the model. Adjacent elements are also copied one by one, as
     calibrate.c does.
     """
@@ -68,10 +75,10 @@ def modelled(profile, size, stride, kind):
     return cpu.copy_ns(profile, source, target) / COUNT
 
 
-def show(profile, mib=MIB):
+def show(profile: Profile, mib: int = MIB) -> dict[str, float]:
     """Measure, and print the constants and the fit of the model."""
     measured = measure(mib)
-    found = constants(measured, profile.line)
+    found: dict[str, Any] = constants(measured, profile.line)
     fitted = dataclasses.replace(profile, **found)
     print(f"{_processor()}, last-level cache {_last_level_cache()}, working set {mib} MiB\n")
     for size in (8, 64):
@@ -103,13 +110,13 @@ def show(profile, mib=MIB):
     return found
 
 
-def _processor():
+def _processor() -> str:
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return "processor without a name"
 
 
-def _last_level_cache():
+def _last_level_cache() -> str:
     sizes = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"))
     return f"{sizes[-1].read_text(encoding='utf-8').strip()}iB" if sizes else "of unknown size"

@@ -2,7 +2,13 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 import matplotlib
+from matplotlib.axes import Axes
+
+from dibber_cli.bench.views import Panel
 
 matplotlib.use("Agg")
 
@@ -40,29 +46,29 @@ BEYOND = 2  # a series above so many times the highest bound is named, not drawn
 ALIKE = 0.02  # of the chart's height: closer lines cover each other
 
 
-def _in_words(points):
+def _in_words(points: Sequence[dict[str, Any]]) -> str:
     low, high = (f(p["value"] for p in points) for f in (min, max))
     return f"{low:.0f} … {high:.0f} {points[0]['unit']}, off the scale"
 
 
-def _bound_in_words(name, points, first):
+def _bound_in_words(name: str, points: Sequence[dict[str, Any]], first: bool) -> str:
     terms = dict.fromkeys(TERMS[p["bound_by"]] for p in points if p.get("bound_by"))
     return f"bound{'' if first else f' of {name}'}{': ' if terms else ''}{', '.join(terms)}"
 
 
-def _label(panel, name):
+def _label(panel: Panel, name: str) -> str:
     """The name of a series in the legend, with its meaning in a line of its own."""
     return f"{name}\n{panel.meanings[name]}" if name in panel.meanings else name
 
 
-def _layers(lines, ceiling):
+def _layers(lines: Sequence[dict[Any, float]], ceiling: float) -> list[int]:
     """Number of lines over each line, for lines that are drawn in this order.
 
     lines : for each series its values by x. A line that another one covers is drawn wider, so both
             are visible.
     """
 
-    def covers(low, high):
+    def covers(low: dict[Any, float], high: dict[Any, float]) -> bool:
         alike = [abs(value - high[x]) <= ALIKE * ceiling for x, value in low.items() if x in high]
         return 2 * sum(alike) > len(alike)
 
@@ -75,11 +81,13 @@ def _layers(lines, ceiling):
     return above
 
 
-def _series(axes, report, panel, places, ceiling):
+def _series(
+    axes: Axes, report: dict[str, Any], panel: Panel, places: list[Any], ceiling: float
+) -> None:
     """Draw each measured series, and each different bound dashed. A series of a single point is
     only in the table.
     """
-    bounds = set()
+    bounds: set[frozenset[tuple[int, float]]] = set()
     present = [name for name in panel.series if of_series(report, name)]
     above = _layers(
         [
@@ -127,7 +135,7 @@ def _series(axes, report, panel, places, ceiling):
             bounds.add(frozenset(limit))
 
 
-def _panel(axes, report, panel):
+def _panel(axes: Axes, report: dict[str, Any], panel: Panel) -> None:
     points = [p for name in panel.series for p in of_series(report, name)]
     places = list(dict.fromkeys(p["x"] for p in points))
     bounded = [p for p in points if p["bound"]]
@@ -160,7 +168,7 @@ def _panel(axes, report, panel):
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
 
 
-def draw(report, panels, paths):
+def draw(report: dict[str, Any], panels: Sequence[Panel], paths: Sequence[Any]) -> None:
     """Draw `panels` one above the other into files, or as SVG into streams. The same report gives
     the same bytes.
     """

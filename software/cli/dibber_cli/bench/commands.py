@@ -5,11 +5,15 @@ The library for charts is imported only where it is needed, because the import t
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
 import resource
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from dibber_cli import numbers, output, profile
 from dibber_cli.bench import (
@@ -23,11 +27,19 @@ from dibber_cli.bench import (
     results,
 )
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def _points(test, series, quick, how=options.NONE, full=False, fabric="direct"):
+def _points(
+    test: ModuleType,
+    series: str,
+    quick: bool,
+    how: options.Options = options.NONE,
+    full: bool = False,
+    fabric: str = "direct",
+) -> list[Any]:
     """The benchmark's points; with `series` (names separated by commas), only those. Raises
     CommandError.
 
@@ -42,14 +54,23 @@ def _points(test, series, quick, how=options.NONE, full=False, fabric="direct"):
     return [how.altered(test, point) for point in chosen]
 
 
-def _choice(test, fabric, quick=False, full=False):
+def _choice(
+    test: ModuleType, fabric: str, quick: bool = False, full: bool = False
+) -> dict[str, Any]:
     """Arguments of the benchmark's points() for a profile's fabric."""
     few = test.QUICK if quick else test.FULL if full else {}
     altered = getattr(test, "OF_FABRIC", {}).get(fabric, {})
     return {**few, **altered.get("quick" if quick else "all", {})}
 
 
-def _chosen_points(test, series, quick, altered, full=False, fabric="direct"):
+def _chosen_points(
+    test: ModuleType,
+    series: str,
+    quick: bool,
+    altered: Mapping[str, Any],
+    full: bool = False,
+    fabric: str = "direct",
+) -> list[Any]:
     """Points with the arguments `altered` of points() in place of the benchmark's own."""
     if quick and full:
         raise UsageError("--quick and --full exclude each other")
@@ -65,7 +86,9 @@ def _chosen_points(test, series, quick, altered, full=False, fabric="direct"):
     return test.points(**{**few, "series": tuple(names)})
 
 
-def _check(names, arguments):
+def _check(
+    names: Iterable[str], arguments: argparse.Namespace
+) -> tuple[profile.Profile, dict[str, list[Any]]]:
     """Check, before anything is measured, that these benchmarks can run and --out can be written.
 
     Returns the profile, and {name: points}. Raises CommandError.
@@ -99,7 +122,7 @@ def _check(names, arguments):
     return chosen, points
 
 
-def _keep(name, error, arguments):
+def _keep(name: str, error: BaseException, arguments: argparse.Namespace) -> str:
     """Write the points that were measured before an error to a file; returns a sentence about it,
     or "".
     """
@@ -123,7 +146,14 @@ def _keep(name, error, arguments):
     return f"{len(measured)} points were measured before: {file}"
 
 
-def _run(name, arguments, chosen, points, series="", cards=None):
+def _run(
+    name: str,
+    arguments: argparse.Namespace,
+    chosen: profile.Profile,
+    points: Sequence[Any],
+    series: str = "",
+    cards: hosts.Cards | None = None,
+) -> tuple[ModuleType, dict[str, Any], list[Path]]:
     """Run one benchmark with a profile and points; returns (its module, the result, files).
 
     cards : hosts.Cards in place of a simulated pair
@@ -154,7 +184,7 @@ def _run(name, arguments, chosen, points, series="", cards=None):
             raise CommandError(str(error), f"{error.advice}\n        {kept}".strip()) from error
         raise
     except KeyboardInterrupt as error:
-        error.kept = _keep(name, error, arguments)
+        error.kept = _keep(name, error, arguments)  # type: ignore[attr-defined]
         raise
     finally:
         progress.clear()
@@ -175,7 +205,7 @@ def _run(name, arguments, chosen, points, series="", cards=None):
     return test, result, report.write(result, test.panels(result), Path(arguments.out))
 
 
-def run(arguments):
+def run(arguments: argparse.Namespace) -> int:
     """`dibber bench TEST`."""
     from dibber_cli.bench import mpi_paper, report
 
@@ -203,13 +233,13 @@ def run(arguments):
     return 0
 
 
-def _cpu_seconds():
+def _cpu_seconds() -> float:
     """CPU time of this process and of its ended children: simulators and programs."""
     uses = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
-def run_all(arguments):
+def run_all(arguments: argparse.Namespace) -> int:
     """`dibber bench all`: every benchmark, then the pages. A benchmark that fails becomes a row
     with its reason, and the command ends with 1 after the others. CPU time is the time that the run
     takes on an idle machine.
@@ -220,7 +250,7 @@ def run_all(arguments):
     begin, rows, failed = time.monotonic(), [], []
     for name in TESTS:
         started, used = time.monotonic(), _cpu_seconds()
-        row = {"test": name, "points": None, "bytes_wrong": None, "failed": None}
+        row: dict[str, Any] = {"test": name, "points": None, "bytes_wrong": None, "failed": None}
         try:
             _, result, _ = _run(name, arguments, chosen, points[name])
             row.update(points=len(result["points"]), bytes_wrong=result["bytes_wrong"])
@@ -271,7 +301,7 @@ def run_all(arguments):
 # What was measured --------------------------------------------------------------------------------
 
 
-def report(arguments):
+def report(arguments: argparse.Namespace) -> int:
     """`dibber bench report [FOLDER]`."""
     from dibber_cli.bench import page
 
@@ -292,7 +322,7 @@ def report(arguments):
     return 0
 
 
-def comparison(arguments):
+def comparison(arguments: argparse.Namespace) -> int:
     """`dibber bench compare A B`."""
     found = compare.compare(
         results.load(Path(arguments.before)),
@@ -311,7 +341,7 @@ def comparison(arguments):
     return 1 if found["worse"] else 0
 
 
-def calibrate(arguments):
+def calibrate(arguments: argparse.Namespace) -> int:
     """`dibber bench calibrate`."""
     from dibber_cli.bench import calibrate as calibration
 
@@ -322,14 +352,19 @@ def calibrate(arguments):
 # Command line -------------------------------------------------------------------------------------
 
 
-def _add_out(p):
+def _add_out(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--out", default="out", metavar="DIR", help="folder for JSON, CSV and charts (default out)"
     )
     p.add_argument("--quick", action="store_true", help="measure fewer points; the result says so")
 
 
-def add_to(sub, group, command, add_profile):
+def add_to(
+    sub: Commands,
+    group: Callable[[Commands, str, str, str], Commands],
+    command: Command,
+    add_profile: Callable[[argparse.ArgumentParser], None],
+) -> None:
     """Add the group `bench`; `group`, `command` and `add_profile` are those of dibber_cli.main."""
     bench = group(
         sub,

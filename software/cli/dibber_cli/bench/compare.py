@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dibber_cli import output
@@ -13,15 +13,17 @@ TOLERANCE = 2.0
 WORSE, BETTER, GONE, NEW = "slower", "faster", "gone", "new"
 
 
-def _by_name(results):
+def _by_name(results: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(r["test"], r["profile"]): r for r in results}
 
 
-def _points(result):
+def _points(result: dict[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
     return {(p["series"], p["x"]): p for p in result["points"]}
 
 
-def _rows(name, before, after, tolerance):
+def _rows(
+    name: tuple[str, str], before: dict[str, Any], after: dict[str, Any], tolerance: float
+) -> Iterator[dict[str, Any]]:
     """Rows of compare() for one result; the verdict of an equal value is None."""
     old, new = _points(before), _points(after)
     # then only points of both runs count
@@ -40,7 +42,7 @@ def _rows(name, before, after, tolerance):
             "percent": None,
             "verdict": GONE if other is None else NEW if one is None else None,
         }
-        if not missing:
+        if one is not None and other is not None:
             percent = unit_of(point).better(one, other)
             if abs(percent) > tolerance:
                 row.update(percent=round(percent, 1), verdict=WORSE if percent < 0 else BETTER)
@@ -78,7 +80,9 @@ def compare(before: list[dict], after: list[dict], tolerance: float = TOLERANCE)
     }
 
 
-def _remarks(before, after):
+def _remarks(
+    before: dict[tuple[str, str], dict[str, Any]], after: dict[tuple[str, str], dict[str, Any]]
+) -> Iterator[str]:
     """Sentences on differences of the runs that make them less comparable, or explain a change."""
     for key in dict.fromkeys([*before, *after]):
         name = "-".join(key)

@@ -8,16 +8,19 @@ publishes "order-N", a task by name with its arguments, or None at the end; the 
 # SPDX-License-Identifier: BSD-2-Clause
 
 import concurrent.futures
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from libdibber import DibberError
+from libdibber import DibberError, Exchange
 from libdibber.exchange import ExchangeError
 
 from dibber_cli.bench import remote
 from dibber_cli.errors import CommandError
 from dibber_cli.link.side import START_SECONDS, Side
+from dibber_cli.link.tasks import Task
 
 
-def _ready(side):
+def _ready(side: Side) -> None:
     """Wait for a card. Raises CommandError."""
     try:
         side.ready.result(START_SECONDS)
@@ -37,19 +40,20 @@ class Distant:
     tasks of both() are link.tasks.Task, of functions that serve() knows
     """
 
-    def __init__(self, uri, exchange):
+    def __init__(self, uri: str, exchange: Exchange) -> None:
         self.exchange, self.orders = exchange, 0
         self.side = Side(uri, 0)
 
-    def __enter__(self):
+    def __enter__(self) -> "Distant":
         _ready(self.side)
         self.chunk = min(self.side.chunk, self._answer(0)["chunk"])
         self.side.chunk = self.chunk
         return self
 
-    def both(self, *tasks):
+    def both(self, *tasks: Callable[[Any], Any]) -> list[Any]:
         """The results of a task on both ends at once, or of one for each."""
         here, there = tasks * 2 if len(tasks) == 1 else tasks
+        assert isinstance(there, Task)
         self.orders += 1
         order = {"task": there.name, "arguments": there.arguments, "chunk": self.chunk}
         self.exchange.publish(f"order-{self.orders}", remote.encode(order))
@@ -58,7 +62,7 @@ class Distant:
         answer = self._answer(self.orders)
         return [future.result(), answer["result"]]
 
-    def _answer(self, order):
+    def _answer(self, order: int) -> dict[str, Any]:
         name = f"answer-{order + 1}"
         data = self.exchange.look_up(remote.SERVER, name, remote.ORDER_SECONDS)
         answer = remote.decode(data, name)
@@ -68,7 +72,7 @@ class Distant:
             raise CommandError(f"the server: {answer['failed']}")
         return answer
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self.side.is_alive():
             concurrent.futures.wait([self.side.call(None)], 10)
         try:
@@ -77,7 +81,7 @@ class Distant:
             pass  # the error that ended the run says more
 
 
-def serve(exchange, uri, functions):
+def serve(exchange: Exchange, uri: str, functions: Iterable[Callable[..., Any]]) -> None:
     """The server's part: do what the client orders, until it orders None.
 
     functions : those that may be ordered
@@ -103,7 +107,7 @@ def serve(exchange, uri, functions):
             concurrent.futures.wait([side.call(None)], 10)
 
 
-def _done(side, order, known):
+def _done(side: Side, order: Any, known: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """Do a task: its answer."""
     try:
         function, arguments = known[order["task"]], list(order["arguments"])

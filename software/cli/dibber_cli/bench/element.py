@@ -4,12 +4,16 @@ with their crossover.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 from dibber_cli.bench import litepcie, session
 from dibber_cli.bench.figures import crossover
 from dibber_cli.bench.options import MOST_STRIDE, Argument
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table
+from dibber_cli.profile import Profile
 
 NAME = "element"
 
@@ -30,46 +34,43 @@ OPTIONS = {
 }
 
 
-def name(way, side, times):
+def name(way: str, side: str, times: int) -> str:
     """Name of a series; `way` is "direct" or "packed"."""
     return f"{way}-{side}-strided-x{times}"
 
 
-def peer(times):
+def peer(times: int) -> str:
     return f"litepcie-descriptors-x{times}"
 
 
-def alignment(size, strided):
+def alignment(size: int, strided: bool) -> int:
     """Start of the memory, in bytes after a line: odd for odd sizes, different on both sides."""
     if size % 2 == 0:
         return 0
     return 3 if strided else 1
 
 
-def side(size, times, strided):
+def side(size: int, times: int, strided: bool) -> Pattern:
     count = min(MOST, LENGTH // size)
     return Pattern.strided(
         size, count, size * times if strided else size, TRANSFERS, alignment(size, strided)
     )
 
 
-def points(sizes=SIZES, times=TIMES, sides=tuple(SIDES)):
+def points(
+    sizes: Sequence[int] = SIZES, times: Sequence[int] = TIMES, sides: Sequence[str] = tuple(SIDES)
+) -> list[Point]:
     return numbered(
-        Point(
-            name(way, s, t),
-            size,
-            *(side(size, t, strided) for strided in SIDES[s]),
-            TRANSFERS,
-            packed=way == "packed",
-        )
+        Point(name(way, s, t), size, source, target, TRANSFERS, packed=way == "packed")
         for t in times
         for s in sides
         for way in ("direct", "packed")
         for size in sizes
+        for source, target in [[side(size, t, strided) for strided in SIDES[s]]]
     )
 
 
-def _found(x):
+def _found(x: float | None) -> str:
     if x is None:
         return "packing is faster to the end"
     return f"direct is faster from {x:.1f} bytes" if x else "direct is faster from the start"
@@ -78,10 +79,10 @@ def _found(x):
 check = litepcie.check  # what is needed beside the simulator
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     measured = [session.evaluate(profile, result, "bytes") for result in results]
 
-    def curve(series):
+    def curve(series: str) -> list[tuple[float, float]]:
         return [(p["x"], p["value"]) for p in measured if p["series"] == series]
 
     sizes = dict.fromkeys(p["x"] for p in measured)
@@ -107,14 +108,14 @@ def evaluate(profile, seed, results):
     }
 
 
-def _grouped(report):
+def _grouped(report: dict[str, Any]) -> dict[int, list[str]]:
     """Series of the report for each stride."""
     present = dict.fromkeys(p["series"] for p in report["points"])
     times = sorted({int(series.rpartition("-x")[2]) for series in present})
     return {t: [s for s in present if s.endswith(f"-x{t}")] for t in times}
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [
         Table("bytes", [s for s in series if s.startswith("direct") == direct], brief=not direct)
         for series in _grouped(report).values()
@@ -123,7 +124,7 @@ def tables(report):
     ]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [
         Panel(f"stride {t} elements, profile {report['profile']}", series, "bytes an element")
         for t, series in _grouped(report).items()

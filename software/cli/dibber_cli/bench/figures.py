@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 
-def _where(level, below, above):
+def _where(level: float, below: tuple[float, float], above: tuple[float, float]) -> float:
     """x between the points `below` and `above` at which a straight line over log x comes to
     `level`.
     """

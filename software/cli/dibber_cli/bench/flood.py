@@ -4,8 +4,11 @@ takes the completions. Or it issues commands of one endpoint with an answer (ask
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import libdibber
 import numpy as np
 from dibber.interface.description import C
 
@@ -34,20 +37,20 @@ class Flood:
     senders: tuple = (0,)
 
     @property
-    def x(self):
+    def x(self) -> int:
         return self.outstanding
 
     @property
-    def payload(self):
+    def payload(self) -> int:
         return WORD * self.messages
 
-    def data(self, seed):
+    def data(self, seed: int) -> np.ndarray:
         return np.random.default_rng((seed, self.number)).integers(
             0, 256, self.payload, dtype=np.uint8
         )
 
 
-def _numbers(count):
+def _numbers(count: int) -> list[int]:
     """The endpoints of a point. The one that is also the administrator's is the last."""
     return [(n + 1) % C.ENDPOINTS for n in range(count)]
 
@@ -55,7 +58,9 @@ def _numbers(count):
 class Flooder(AskingProgram):
     """Node 0 sends, node 1 compares."""
 
-    def __init__(self, uri, node, firmware, seed, points):
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Any]
+    ) -> None:
         super().__init__(uri, node, firmware, seed)
         self.allocate(WORD, max(p.payload for p in points) + 2 * GUARD)
         if node == 0:
@@ -65,13 +70,13 @@ class Flooder(AskingProgram):
                 self.open(number)
         self.add_area(points)
 
-    def prepare_other(self, point):
+    def prepare_other(self, point: Flood) -> None:
         self.target.memory[:] = FILL
 
-    def run_other(self, point, keys):
+    def run_other(self, point: Flood, keys: dict[str, Any]) -> dict[str, Any]:
         return self._send(point, keys) if self.node == 0 else self._receive(point)
 
-    def _send(self, point, keys):
+    def _send(self, point: Flood, keys: dict[str, Any]) -> dict[str, Any]:
         data = point.data(self.seed).tobytes()
         endpoints = [self.open(number) for number in _numbers(point.endpoints)]
         under_way = [0] * point.endpoints
@@ -112,14 +117,14 @@ class Flooder(AskingProgram):
             "free": end.free,
         }
 
-    def _pause(self, endpoints):
+    def _pause(self, endpoints: Sequence[libdibber.Endpoint]) -> None:
         """No entry was there: sleep until one comes, as far as the library can see."""
         if len(endpoints) > 1:
             endpoints[0].wait(PAUSE_NS)
         elif not endpoints[0].wait(TIMEOUT_NS):
             raise Failed("messages did not complete")
 
-    def _receive(self, point):
+    def _receive(self, point: Flood) -> dict[str, Any]:
         while not self.endpoint.poll_events():
             if not self.endpoint.wait(TIMEOUT_NS):
                 raise Failed("no notice came")

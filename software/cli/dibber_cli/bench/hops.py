@@ -3,18 +3,22 @@ deposits through three switches beside those back to back."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dibber_cli import paths
 from dibber_cli.bench import bound, session, stride
 from dibber_cli.bench.figures import percentile
 from dibber_cli.bench.pingpong import WORD, PingPong, Player
 from dibber_cli.bench.point import Point, numbered
-from dibber_cli.bench.program import Failed
+from dibber_cli.bench.program import Failed, Program
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError
 from dibber_cli.map import survey
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 
 NAME = "hops"
 
@@ -44,18 +48,20 @@ class Map:
     senders: tuple = ()
 
 
-class Mapping:
+class Mapping(Program):
     """A program that maps its network first. The class behind it does all other points."""
 
-    def __init__(self, uri, node, firmware, seed, points):
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Any]
+    ) -> None:
         self.mapped = False
         super().__init__(uri, node, firmware, seed, [p for p in points if not isinstance(p, Map)])
 
-    def prepare(self, point):
+    def prepare(self, point: Any) -> None:
         if not isinstance(point, Map):
             super().prepare(point)
 
-    def run(self, point, keys):
+    def run(self, point: Any, keys: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(point, Map):
             return super().run(point, keys)
         found = survey(self.card, 2, True)
@@ -80,23 +86,28 @@ class Passage:
     """A point and the number of switches between the cards."""
 
     switches: int
-    point: object
+    point: Any
 
     @property
-    def series(self):
+    def series(self) -> str:
         return self.point.series
 
     @property
-    def x(self):
+    def x(self) -> Any:
         return self.point.x
 
 
-def _transfer(series, x, elements):
+def _transfer(series: str, x: int, elements: int) -> Point:
     """Puts of 64 KiB in elements of 8 bytes, to every `elements`-th place of the target."""
     return Point(series, x, stride.side(False, 1), stride.side(True, elements), stride.TRANSFERS)
 
 
-def points(series=CHOICE, switches=SWITCHES, strides=stride.STRIDES, rounds=ROUNDS):
+def points(
+    series: Sequence[str] = CHOICE,
+    switches: Sequence[int] = SWITCHES,
+    strides: Sequence[int] = stride.STRIDES,
+    rounds: int = ROUNDS,
+) -> list[Passage]:
     """All Passages. Those of one network and one kind of program are together."""
     found = []
     if "latency" in series:
@@ -115,15 +126,18 @@ def points(series=CHOICE, switches=SWITCHES, strides=stride.STRIDES, rounds=ROUN
 # Measurement --------------------------------------------------------------------------------------
 
 
-def measure(profile, seed, points, progress=None):
+def measure(
+    profile: Profile, seed: int, points: Sequence[Passage], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]:
     """Each network has cards of its own. As session.measure(), with counts in place of the
     statistics.
     """
-    groups = {}
+    groups: dict[tuple[int, type[Program]], list[Passage]] = {}
     for passage in points:
-        kind = MappingPlayer if isinstance(passage.point, PingPong) else MappingWorker
-        groups.setdefault((passage.switches, kind), []).append(passage)
-    results, versions = [], {}
+        program = MappingPlayer if isinstance(passage.point, PingPong) else MappingWorker
+        groups.setdefault((passage.switches, program), []).append(passage)
+    results: list[dict[str, Any]] = []
+    versions: dict[str, str] = {}
     for (switches, kind), passages in groups.items():
         found, versions, _ = session.measure(
             profile,
@@ -146,7 +160,7 @@ def measure(profile, seed, points, progress=None):
 # Report -------------------------------------------------------------------------------------------
 
 
-def _latency(profile, result):
+def _latency(profile: Profile, result: dict[str, Any]) -> dict[str, Any]:
     point, answer = result["point"], result["answers"][0]
     ps = percentile(answer["rounds_ps"], 50) / 2
     least = bound.message_seconds(profile, WORD) + 1e-9 * profile.cable_ns * result["switches"]
@@ -165,7 +179,7 @@ def _latency(profile, result):
     }
 
 
-def _findings(found):
+def _findings(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Sentences about what a switch costs."""
     at = {(point["series"], point["x"]): point["value"] for point in found}
     longest = max((x for series, x in at if series == "latency"), default=0)
@@ -180,14 +194,14 @@ def _findings(found):
         x: 100 * at[far, x] / at[near, x] for series, x in at if series == far and (near, x) in at
     }
     if shares:
-        least = min(shares, key=shares.get)
+        least = min(shares, key=lambda x: shares[x])
         yield (
             f"strided deposit through {THROUGH[1]} switches: at least {shares[least]:.2f} % of "
             f"back to back, at stride {least}"
         )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = []
     for result in results:
         if isinstance(result["point"], PingPong):
@@ -208,7 +222,7 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     present = {point["series"] for point in report["points"]}
     return [
         Table(heading, [name for name in names if name in present])
@@ -217,7 +231,7 @@ def tables(report):
     ]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     title, present = f"profile {report['profile']}", {p["series"] for p in report["points"]}
     found = [
         Panel(f"8 bytes, {title}", ["latency"], "switches between the cards"),

@@ -2,11 +2,15 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import contextlib
 import dataclasses
 import secrets
 import socket
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
 
 import libdibber
 from libdibber.exchange import Exchange, ExchangeError
@@ -15,12 +19,16 @@ from dibber_cli import errors, numbers, paths
 from dibber_cli.bench import options, program, remote
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.profile import Profile
 
 PORT = "7471"
 TOKEN_BYTES = 8  # of a token that a server makes up
 WAIT_SECONDS = 600  # for the other side to come
 ANSWER_SECONDS = 120  # for the other side to take a run
 
+
+# Of a benchmark's module, names of series, whether the run is quick, and its options.
+PointsOf = Callable[[ModuleType, str, bool, options.Options], list[Any]]
 
 # Cards --------------------------------------------------------------------------------------------
 
@@ -36,25 +44,26 @@ class Cards:
     opened : what both programs said when they had opened their cards, set by session.measure()
     """
 
-    stats = None
-    server = remote.Server  # class of the pipe to a program on the other host
+    stats: Path | None = None
+    server: type[remote.Server] = remote.Server  # of the pipe to a program on the other host
 
-    def __init__(self, uris, exchange=None):
-        self.uris, self.exchange, self.opened = uris, exchange, None
+    def __init__(self, uris: Sequence[str | None], exchange: Exchange | None = None) -> None:
+        self.uris, self.exchange = uris, exchange
+        self.opened: list[dict[str, Any]] = []
 
-    def __enter__(self):
+    def __enter__(self) -> "Cards":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         pass
 
-    def check(self):
+    def check(self) -> None:
         """A simulated pair raises here when its simulator has ended. Cards say so themselves."""
 
-    def stop(self):
+    def stop(self) -> None:
         pass
 
-    def fitted(self, profile):
+    def fitted(self, profile: Profile) -> Profile:
         """The profile, with what the cards themselves say in place of its values. Raises
         CommandError for a profile of other cards.
         """
@@ -74,14 +83,14 @@ class Cards:
         )
 
     @property
-    def time_base(self):
+    def time_base(self) -> str:
         return "simulated" if all(card["simulated"] for card in self.opened) else "hardware"
 
 
 # The command line ---------------------------------------------------------------------------------
 
 
-def check(arguments):
+def check(arguments: argparse.Namespace) -> None:
     """Raise UsageError when options and URIs make no sense together."""
     count = len(arguments.uris)
     if arguments.server and arguments.client:
@@ -97,7 +106,7 @@ def check(arguments):
         raise UsageError("--port and --token belong to --server and --client")
 
 
-def check_timeline(arguments, test):
+def check_timeline(arguments: argparse.Namespace, test: ModuleType) -> None:
     """Raise UsageError when --timeline makes no sense with a benchmark and its cards."""
     if arguments.timeline and (arguments.server or arguments.uris):
         raise UsageError(
@@ -119,7 +128,7 @@ NONE: dict[str, Any] = {
 }
 
 
-def add_to(p):
+def add_to(p: argparse.ArgumentParser) -> None:
     """Add URIs and options for cards that are there already to a benchmark's command line."""
     p.add_argument(
         "uris",
@@ -153,7 +162,7 @@ def add_to(p):
     )
 
 
-def _look(uri):
+def _look(uri: str) -> None:
     """Raise DibberError if there is no such card: sooner than a wait for the other host ends."""
     libdibber.Card(uri, observe=True).close()
 
@@ -161,12 +170,12 @@ def _look(uri):
 # Server -------------------------------------------------------------------------------------------
 
 
-def _refuse(exchange, why):
+def _refuse(exchange: Exchange, why: str) -> NoReturn:
     exchange.publish("taken", remote.encode({"refused": why}))
     raise CommandError(f"the client's run was refused: {why}")
 
 
-def _agree(exchange, test, points_of):
+def _agree(exchange: Exchange, test: ModuleType, points_of: PointsOf) -> tuple[int, list[Any]]:
     """Take the client's run: (seed, points)."""
     wanted = remote.decode(exchange.look_up(remote.CLIENT, "run", ANSWER_SECONDS), "run")
     try:
@@ -187,7 +196,7 @@ def _agree(exchange, test, points_of):
     return seed, points
 
 
-def serve(arguments, test, points_of):
+def serve(arguments: argparse.Namespace, test: ModuleType, points_of: PointsOf) -> int:
     """`dibber bench NAME --server URI`: one run.
 
     points_of : (test, series, quick, options.Options) → points
@@ -225,7 +234,9 @@ def serve(arguments, test, points_of):
 
 
 @contextlib.contextmanager
-def cards(arguments, test, points):
+def cards(
+    arguments: argparse.Namespace, test: ModuleType, points: Sequence[Any]
+) -> Iterator[Cards | None]:
     """The Cards that the command line names, found and agreed upon; None: a simulated pair."""
     if not arguments.uris:
         yield None

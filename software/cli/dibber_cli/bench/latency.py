@@ -3,6 +3,9 @@ bulk; and 8 bytes by a get, a fetch-add and a put from memory, from the call to 
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from dibber_cli.bench import bound
 from dibber_cli.bench.asking import FETCH_ADD, GET, PUT, Asking
 from dibber_cli.bench.figures import percentile
@@ -10,6 +13,7 @@ from dibber_cli.bench.options import MOST_ITERATIONS, Argument
 from dibber_cli.bench.pingpong import LOOK_NS, WORD, PingPong, Player
 from dibber_cli.bench.point import numbered
 from dibber_cli.bench.views import Panel, Table
+from dibber_cli.profile import Profile
 
 NAME = "latency"
 PROGRAM = Player
@@ -47,7 +51,7 @@ SERIAL = {
 BESIDE = {GET: (), FETCH_ADD: ("ARRIVAL",)}
 
 
-def points(series=CHOICE, rounds=ROUNDS):
+def points(series: Sequence[str] = CHOICE, rounds: int = ROUNDS) -> list[Any]:
     return numbered(
         Asking(s, ASKED[s], rounds, fast=s.startswith("fastpath"))
         if s in ASKED
@@ -56,12 +60,12 @@ def points(series=CHOICE, rounds=ROUNDS):
     )
 
 
-def passages(point):
+def passages(point: object) -> int:
     """The number of ways over the cable in the time of one value."""
     return 1 if isinstance(point, Asking) else 2
 
 
-def _report(profile, result):
+def _report(profile: Profile, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A point of the report for each percentile. Its limit is the stage with the largest part of
     the median.
     """
@@ -80,13 +84,13 @@ def _report(profile, result):
             "bound": round(least * 1e6, 4),
             "bound_by": "wire",
             "limit": None,
-            "limited_by": max(spent, key=spent.get),
+            "limited_by": max(spent, key=lambda name: spent[name]),
             "cycles": round(ps * 1e-12 * profile.clock_hz, 1),
             "cpu_percent": round(100 * answer["cpu_ps"] / answer["elapsed_ps"], 2),
         }
 
 
-def stages(profile, result):
+def stages(profile: Profile, result: dict[str, Any]) -> dict[str, float]:
     """The parts of the median's time, in cycles of the card; unknown parts are the rest."""
     point, answer, busy = result["point"], result["answers"][0], result["busy"]
     cycles = profile.clock_hz * 1e-12
@@ -115,7 +119,7 @@ def stages(profile, result):
     }
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = [row for result in results for row in _report(profile, result)]
     spent = {result["point"].series: stages(profile, result) for result in results}
     median = {row["series"]: row["value"] for row in found if row["x"] == 50}
@@ -153,13 +157,13 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [
         Table("percentile", [s for s in CHOICE if any(p["series"] == s for p in report["points"])])
     ]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [
         Panel(f"8 bytes, profile {report['profile']}", list(CHOICE), "percentile of the rounds")
     ]

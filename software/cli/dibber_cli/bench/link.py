@@ -6,20 +6,26 @@ cards that are there, on one host or two, there is one point: their cable.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import libdibber
 from dibber.interface.description import RIGHT
+from libdibber import Exchange
 
 from dibber_cli.bench import distant, session
 from dibber_cli.bench.bound import PACKET_OVERHEAD, PACKET_PAYLOAD, bound
+from dibber_cli.bench.hosts import Cards
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
 from dibber_cli.link import measure as cable
+from dibber_cli.link.end import Both, End, Sender
 from dibber_cli.link.side import ETHERNET, RING, Ends
 from dibber_cli.link.tasks import IDLE, Task, nothing
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 from dibber_cli.simulator import Pair
 
 NAME = "link"
@@ -40,6 +46,7 @@ LOAD_NS, SOON_NS = (
 READS = 256  # of a counter, between two looks at the clock
 THERE = "as it is"  # the cable of cards that are there
 
+Measured = tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]
 VERSIONS = ("build", "mcp_identity", "interface_version", "interface_hash")  # of Card.info()
 
 
@@ -51,7 +58,7 @@ class Cable:
     x: float
 
     @property
-    def options(self):
+    def options(self) -> list[str]:
         return (
             ["--set", f"link.length_m={self.x}"]
             if self.series == "length"
@@ -59,14 +66,14 @@ class Cable:
         )
 
 
-def points(lengths=LENGTHS, bers=BERS):
+def points(lengths: Sequence[float] = LENGTHS, bers: Sequence[float] = BERS) -> list[Cable]:
     return [*(Cable("length", x) for x in lengths), *(Cable("ber", x) for x in bers)]
 
 
 # Measurements -------------------------------------------------------------------------------------
 
 
-def rate(ends, total, block=0):
+def rate(ends: Both, total: int, block: int = 0) -> tuple[float, int]:
     """MB/s from card 0 to card 1; raises CommandError when a transfer failed. Returns (MB/s, bytes
     that came wrong).
     """
@@ -78,11 +85,11 @@ def rate(ends, total, block=0):
     return value, wrong
 
 
-def now(side):
+def now(side: End) -> int:
     return side.now()
 
 
-def load(side, key, begin, nanoseconds):
+def load(side: Sender, key: int, begin: int | None, nanoseconds: int) -> None:
     """Keep the link busy with contiguous puts until `nanoseconds` after `begin`; None: from now."""
     region = side.endpoint.register(libdibber.alloc(side.chunk), RIGHT.LOCAL_READ)
     end, under_way = (begin or side.now()) + nanoseconds, 0
@@ -99,18 +106,20 @@ def load(side, key, begin, nanoseconds):
 WORDS = ("COUNT_BYTES_RECEIVED", "COUNT_WORDS_RECEIVED")
 
 
-def _at_packet_end(side):
+def _at_packet_end(side: End) -> list[int]:
     """Both counters at the end of a packet. Raises CommandError if none comes."""
     before, end = side.card.read_register(WORDS[0]), side.now() + LOAD_NS
     # The clock is read rarely, because the words must be read before the next packet ends.
-    for count in itertools.count(1):
+    count = 0
+    while True:
+        count += 1
         if side.card.read_register(WORDS[0]) != before:
             return [side.card.read_register(name) for name in WORDS]
         if count % READS == 0 and side.now() > end:
             raise CommandError(f"card {side.node}: no packet came for {LOAD_NS / 1e9:g} s")
 
 
-def watch(side, begin):
+def watch(side: End, begin: int | None) -> float:
     """Payload's percentage of the words between the ends of two packets."""
     side.sleep(begin - side.now() if begin else SOON_NS)
     first = _at_packet_end(side)
@@ -120,15 +129,15 @@ def watch(side, begin):
     return 100 * payload / words
 
 
-def close_region(side):
+def close_region(side: Sender) -> None:
     side.region.close()
 
 
-def card_info(side):
+def card_info(side: End) -> dict[str, Any]:
     return side.card.info()
 
 
-def payload_share(ends):
+def payload_share(ends: Both) -> float:
     """Payload's percentage of the words that reach card 1, while only card 0 puts contiguous bytes.
 
     It is read between the ends of two packets, so a whole number of packets was counted. Only a
@@ -143,7 +152,7 @@ def payload_share(ends):
     return share
 
 
-def by_length(ends, point):
+def by_length(ends: Both, point: Cable) -> dict[str, Any]:
     found = {"round_trip_ns": max(ends.both(Task(cable.round_trip)))}
     found["train_ns"] = max(time for _, time in ends.both(Task(cable.train)))
     found["rate"], wrong = rate(ends, TOTAL)
@@ -152,8 +161,9 @@ def by_length(ends, point):
     return {**found, "bytes_wrong": wrong + wrong_gaps, "bytes_compared": 2 * cable.CHUNK}
 
 
-def by_errors(ends, point):
-    errors = cable.prbs(ends, cable.sequence_of("PRBS31"), PRBS_NS)
+def by_errors(ends: Both, point: Cable) -> dict[str, Any]:
+    found = cable.prbs(ends, cable.sequence_of("PRBS31"), PRBS_NS)
+    errors = [e for e in found if e is not None]  # without a loopback there is no None
     if not all(e["locked"] for e in errors):
         raise CommandError("bench link: a card does not find the bit sequence")
     ends.both(Task(cable.wait_up))
@@ -175,12 +185,12 @@ ORDERS = (
 )
 
 
-def serve(exchange, uri, _seed):
+def serve(exchange: Exchange, uri: str, _seed: int) -> None:
     """The part of the host that listens, see hosts.serve()."""
     distant.serve(exchange, uri, ORDERS)
 
 
-def _refuse(is_ethernet, is_ring):
+def _refuse(is_ethernet: object, is_ring: object) -> None:
     """Raise CommandError for a link that is no cable between two cards with STOP and GO."""
     if is_ring:
         raise CommandError(
@@ -194,13 +204,15 @@ def _refuse(is_ethernet, is_ring):
         )
 
 
-def measure_cards(profile, cards, progress=None):
+def measure_cards(profile: Profile, cards: Cards, progress: Progress | None = None) -> Measured:
     """measure() for the cable between hosts.Cards."""
     point = Cable(THERE, 0)
+    opened: distant.Distant | Ends
+    uris = [uri for uri in cards.uris if uri is not None]  # of this host
     if cards.exchange:
-        opened = distant.Distant(cards.uris[0], cards.exchange)
+        opened = distant.Distant(uris[0], cards.exchange)
     else:
-        opened = Ends(cards.uris)
+        opened = Ends(uris)
     with opened as ends:
         if any(time is None for _, time in ends.both(Task(cable.wait_up))):
             raise CommandError("bench link: the link is not up", "'dibber link test' says why")
@@ -217,7 +229,13 @@ def measure_cards(profile, cards, progress=None):
     return [result], versions, _compared([found, found["errors"]])
 
 
-def measure(profile, seed, points, progress=None, cards=None):
+def measure(
+    profile: Profile,
+    seed: int,
+    points: Sequence[Cable],
+    progress: Progress | None = None,
+    cards: Cards | None = None,
+) -> Measured:
     """A pair for each point; results are dictionaries with the point and what by_length() or
     by_errors() found. With hosts.Cards: their cable alone.
     """
@@ -243,7 +261,7 @@ def measure(profile, seed, points, progress=None, cards=None):
     return results, versions, _compared(results)
 
 
-def _compared(results):
+def _compared(results: Sequence[dict[str, Any]]) -> dict[str, int]:
     return {
         "bytes_compared": sum(r["bytes_compared"] for r in results),
         "guard_bytes_compared": 0,
@@ -254,7 +272,9 @@ def _compared(results):
 # Report -------------------------------------------------------------------------------------------
 
 
-def _row(series, x, x_unit, value, unit, most, term):
+def _row(
+    series: str, x: Any, x_unit: str, value: float, unit: str, most: float | None, term: str | None
+) -> dict[str, Any]:
     return {
         "series": series,
         "x": x,
@@ -270,7 +290,7 @@ def _row(series, x, x_unit, value, unit, most, term):
     }
 
 
-def _bound(profile, block=0):
+def _bound(profile: Profile, block: int = 0) -> tuple[float, str]:
     """MB/s of cable.send(): contiguous bytes to contiguous ones, or to blocks at twice their
     distance.
     """
@@ -280,7 +300,7 @@ def _bound(profile, block=0):
     return round(found.value / 1e6, 1), found.name
 
 
-def _lengths(profile, results):
+def _lengths(profile: Profile, results: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     link = cable.transceivers(profile)
     framed = round(100 * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD), 2)
     for r in results:
@@ -293,14 +313,14 @@ def _lengths(profile, results):
         yield _row("training", x, "m", round(r["train_ns"] / 1000, 2), "us", None, None)
 
 
-def _errors(profile, results):
+def _errors(profile: Profile, results: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for r in results:
         x = r["point"].x
         yield _row("errors-found", x, "BER", r["errors"] / r["bits"], "/bit", None, None)
         yield _row("rate-with-errors", x, "BER", round(r["rate"], 1), "MB/s", *_bound(profile))
 
 
-def _there(profile, results):
+def _there(profile: Profile, results: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Rows of the cable of cards that are there."""
     framed = round(100 * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD), 2)
     for r in results:
@@ -317,7 +337,7 @@ def _there(profile, results):
             yield _row(series, THERE, "cable", value, unit, most, term)
 
 
-def _found_there(r, link):
+def _found_there(r: dict[str, Any], link: dict[str, Any]) -> Iterator[str]:
     metres, doubt = cable.cable_length(r["round_trip_ns"], link, r["clock_hz"])
     yield (
         f"the cable has {metres:.1f} ± {doubt:.1f} m by the round trip, if the transceivers are "
@@ -330,7 +350,7 @@ def _found_there(r, link):
     )
 
 
-def _findings(profile, results):
+def _findings(profile: Profile, results: Sequence[dict[str, Any]]) -> Iterator[str]:
     link = cable.transceivers(profile)
     for r in (r for r in results if r["point"].series == THERE):
         yield from _found_there(r, link)
@@ -345,7 +365,7 @@ def _findings(profile, results):
         )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     of = {
         kind: [r for r in results if r["point"].series == kind] for kind in ("length", "ber", THERE)
     }
@@ -374,12 +394,12 @@ LENGTH = ("rate", "rate-stop-go", "payload-share", "round-trip", "training")
 ERRORS = ("rate-with-errors", "errors-found")
 
 
-def _present(report, names):
+def _present(report: dict[str, Any], names: Iterable[str]) -> list[str]:
     found = {p["series"] for p in report["points"]}
     return [name for name in names if name in found]
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     there = any(p["x"] == THERE for p in report["points"])
     return [
         Table(heading, series, brief)
@@ -392,7 +412,7 @@ def tables(report):
     ]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     profile = f"profile {report['profile']}"
     panels_ = [
         Panel(f"64 KiB a put, {profile}", LENGTH[:2], "length of the cable (m)"),

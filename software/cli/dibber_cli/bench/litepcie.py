@@ -11,10 +11,13 @@ the width at which its DMA is exact, and every profile runs it at that width.
 import dataclasses
 import json
 import subprocess
+from pathlib import Path
+from typing import Any
 
 from dibber_cli import paths
-from dibber_cli.bench.bound import PAGE, Side, bound, bound_of_writes
+from dibber_cli.bench.bound import PAGE, Bound, Side, bound, bound_of_writes
 from dibber_cli.errors import CommandError
+from dibber_cli.profile import Profile
 
 PROGRAM = "litepcie-rate"
 WIDTH = 64  # bits
@@ -47,11 +50,11 @@ def check() -> None:
         raise CommandError(f"{_binary()} is not built", "run 'make reference'")
 
 
-def _binary():
+def _binary() -> Path:
     return paths.BUILD / "sim" / PROGRAM
 
 
-def _run(profile, *words):
+def _run(profile: Profile, *words: object) -> float:
     check()
     done = subprocess.run(
         [str(_binary()), profile.path, *map(str, words), f"card.data_width={WIDTH}"],
@@ -69,11 +72,13 @@ def _run(profile, *words):
     return result["bytes_per_second"]
 
 
-def _without_cable(profile):
+def _without_cable(profile: Profile) -> Profile:
     return dataclasses.replace(profile, data_width=WIDTH, link_rate=NO_CABLE, mtu=0)
 
 
-def _point(profile, series, x, x_unit, rate, length, best):
+def _point(
+    profile: Profile, series: str, x: Any, x_unit: str, rate: float, length: int, best: Bound
+) -> dict[str, Any]:
     return {
         "series": series,
         "x": x,
@@ -87,7 +92,7 @@ def _point(profile, series, x, x_unit, rate, length, best):
     }
 
 
-def contiguous(profile, seed, x_unit, x=1):
+def contiguous(profile: Profile, seed: int, x_unit: str, x: Any = 1) -> dict[str, Any]:
     """A point of the report: the slower of its reader and its writer, one descriptor for all."""
     rate = min(_run(profile, half, BYTES, f"seed={seed}") for half in ("read", "write"))
     side = Side(BYTES, address=ADDRESS)
@@ -96,7 +101,15 @@ def contiguous(profile, seed, x_unit, x=1):
     )
 
 
-def descriptors(profile, seed, element, stride, x, x_unit, series="litepcie-descriptors"):
+def descriptors(
+    profile: Profile,
+    seed: int,
+    element: int,
+    stride: int,
+    x: Any,
+    x_unit: str,
+    series: str = "litepcie-descriptors",
+) -> dict[str, Any]:
     """A point of the report: its writer with a table full of descriptors, one for each element."""
     reason = why_not(element, stride)
     if reason:

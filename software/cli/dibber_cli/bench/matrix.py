@@ -4,12 +4,16 @@ index; direct and packed.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from dibber_cli.bench import session
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table
+from dibber_cli.profile import Profile
 
 NAME = "matrix"
 
@@ -24,23 +28,24 @@ ATOMS = (16384, 4096)  # atoms of three doubles here, and how many of them are s
 OBJECTS = (8192, 2048)  # places on each node, and moved objects …
 OBJECT = 64  # … of so many bytes
 WAYS = ("direct", "packed")
+Pair = tuple[Pattern, Pattern]  # source and target
 
 QUICK: dict[str, object] = {}  # nothing to leave out: there are few points
 
 
-def column(rows=COLUMN[0], columns=COLUMN[1]):
+def column(rows: int = COLUMN[0], columns: int = COLUMN[1]) -> Pair:
     """A column of a row-major matrix, to the same column of the other node's."""
     side = Pattern(DOUBLE, ((rows, columns * DOUBLE),), DOUBLE, TRANSFERS)
     return side, side
 
 
-def face(axis, grid=GRID):
+def face(axis: int, grid: int = GRID) -> Pair:
     """A face of a 3-D grid to the halo of the neighbour; axis 0 varies fastest in memory."""
     side = grid + 2 * HALO
     pitch = [DOUBLE, DOUBLE * side, DOUBLE * side * side]
     others = [a for a in range(3) if a != axis]
 
-    def layer(index):
+    def layer(index: int) -> Pattern:
         first = index * pitch[axis] + sum(HALO * pitch[a] for a in others)
         if axis == 0:
             return Pattern(
@@ -54,7 +59,7 @@ def face(axis, grid=GRID):
     return layer(grid), layer(0)
 
 
-def transpose(n=TRANSPOSE):
+def transpose(n: int = TRANSPOSE) -> Pair:
     """A block of a matrix that two nodes hold by rows, to the place of its transpose on the other
     node: rows become columns.
     """
@@ -64,7 +69,7 @@ def transpose(n=TRANSPOSE):
     return source, target
 
 
-def atoms(here=ATOMS[0], sent=ATOMS[1]):
+def atoms(here: int = ATOMS[0], sent: int = ATOMS[1]) -> Pair:
     """Positions of the atoms that the neighbour needs, as LAMMPS sends them: by a list that ascends
     with gaps, to one row behind the neighbour's own."""
     element = 3 * DOUBLE
@@ -75,15 +80,16 @@ def atoms(here=ATOMS[0], sent=ATOMS[1]):
     )
 
 
-def objects(places=OBJECTS[0], moved=OBJECTS[1], size=OBJECT):
+def objects(places: int = OBJECTS[0], moved: int = OBJECTS[1], size: int = OBJECT) -> Pair:
     """Objects from any places here to any places there."""
     leave, land = (np.random.default_rng(2 + n).permutation(places)[:moved] for n in range(2))
-    return tuple(
+    source, target = (
         Pattern.indexed(size, chosen, places * size, TRANSFERS) for chosen in (leave, land)
     )
+    return source, target
 
 
-def shapes():
+def shapes() -> dict[str, Pair]:
     """Name: (source, target)."""
     return {
         "column": column(),
@@ -96,7 +102,7 @@ def shapes():
     }
 
 
-def points(chosen=None):
+def points(chosen: dict[str, Pair] | None = None) -> list[Point]:
     return numbered(
         Point(way, name, source, target, TRANSFERS, packed=way == "packed")
         for way in WAYS
@@ -104,7 +110,7 @@ def points(chosen=None):
     )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "points": [session.evaluate(profile, result, "shape") for result in results],
         "notes": [
@@ -119,9 +125,9 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [Table("shape", list(WAYS))]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [Panel(f"shapes, profile {report['profile']}", list(WAYS), "shape")]

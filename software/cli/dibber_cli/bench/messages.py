@@ -9,16 +9,33 @@ postal     : sent at any time, buffered where it arrives, copied out: a mailbox,
 # SPDX-License-Identifier: BSD-2-Clause
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+import libdibber
+import numpy as np
 from dibber.interface.description import STATUS
+from libdibber.binding import Clock
 from libdibber.mailbox import MESSAGE, ROOM
 
+from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point
 from dibber_cli.bench.program import TIMEOUT_NS, Failed
 
 MAILBOX_ENDPOINT = 2
 POSTED_NS = 10_000  # after this time the other card knows a posted receive
 SENT, RECEIVED = 0, 1  # tags
+
+
+class Exchanger(Protocol):
+    """A program that sends and receives messages: a worker.Worker."""
+
+    node: int
+    endpoint: libdibber.Endpoint
+    source: libdibber.Region
+    target: libdibber.Region
+
+    def connected_mailbox(self, address: bytes) -> libdibber.Mailbox:
+        """The mailbox, connected with that of the other side."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +45,17 @@ class Messages(Point):
     senders: tuple = (0, 1)
 
     @property
-    def both_ways(self):
+    def both_ways(self) -> bool:
         return self.operation == "sendrecv-postal"
 
 
-def message(point, side, memory, n):
+def message(point: Point, side: Pattern, memory: np.ndarray, n: int) -> np.ndarray:
     """The bytes of message `n` on the side of a Pattern, a view of that side's memory."""
     moved, base = point.moved(side)
     return memory[base + n * moved.span : base + n * moved.span + moved.length]
 
 
-def times(begin, end, ways=1):
+def times(begin: Clock, end: Clock, ways: int = 1) -> dict[str, Any]:
     """The answer of a program; `ways`: one-way messages in the time of one value."""
     return {
         "elapsed_ps": (end.now_ps - begin.now_ps) // ways,
@@ -47,23 +64,23 @@ def times(begin, end, ways=1):
     }
 
 
-def ping_pong(worker, point, keys):
+def ping_pong(worker: Exchanger, point: Point, keys: dict[str, Any]) -> dict[str, Any]:
     """Restricted: node 0 begins, each sends back its received message. The time is half of all
     rounds."""
     endpoint, size, other = worker.endpoint, point.source.length, 1 - worker.node
     base = point.moved(point.source)[1]
     ended = [0, 0]
 
-    def post(n):
+    def post(n: int) -> None:
         if n < point.transfers:
             endpoint.receive(
                 worker.target.key, base + n * size, size, node=other, endpoint=1, tag=RECEIVED
             )
 
-    def send(n):
+    def send(n: int) -> None:
         endpoint.send(worker.source.key, base + n * size, size, node=other, endpoint=1, tag=SENT)
 
-    def complete(tag, count):
+    def complete(tag: int, count: int) -> None:
         while ended[tag] < count:
             if not endpoint.wait(TIMEOUT_NS):
                 raise Failed(f"{ended} of {count} messages were sent and received")
@@ -89,7 +106,7 @@ def ping_pong(worker, point, keys):
     return times(begin, end, ways=2)
 
 
-def ping_ping(worker, point, keys):
+def ping_ping(worker: Exchanger, point: Point, keys: dict[str, Any]) -> dict[str, Any]:
     """Postal: both send all messages, and receive meanwhile."""
     mailbox = worker.connected_mailbox(keys["mailbox"])
     sent = received = 0

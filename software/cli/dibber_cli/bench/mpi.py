@@ -9,7 +9,9 @@ of its own; one run gives the values of several series.
 import math
 import shutil
 import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dibber_cli import fabric, paths
 from dibber_cli.bench import session
@@ -19,6 +21,8 @@ from dibber_cli.bench.stride import STRIDES
 from dibber_cli.bench.views import Panel, Table, of_series
 from dibber_cli.errors import CommandError
 from dibber_cli.link.side import Ends
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 
 NAME = "mpi"
 
@@ -81,14 +85,20 @@ class Job:
     way: str = "coalesced"
 
 
-def _collectives(ranks):
+def _collectives(ranks: int) -> tuple[str, ...]:
     sizes = "8,4096"
     tests = ["barrier", f"reduce={sizes}", f"alltoall={sizes},16384"]
     tests += [f"{name}={DENSE}" for name in DENSES if ranks > 2]
     return (*tests, f"b_eff={LONGEST},{RANDOMS},{REPETITIONS}")
 
 
-def points(sizes=SIZES, strides=STRIDES, ranks=RANKS, hops=HOPS, patterns=EACH):
+def points(
+    sizes: Sequence[int] = SIZES,
+    strides: Sequence[int] = STRIDES,
+    ranks: Sequence[int] = RANKS,
+    hops: Sequence[int] = HOPS,
+    patterns: Sequence[int] = EACH,
+) -> list[Job]:
     """One Job for the messages, one for each way of strided puts and of typed messages, each number
     of ranks, and each number of switches.
     """
@@ -105,7 +115,7 @@ def points(sizes=SIZES, strides=STRIDES, ranks=RANKS, hops=HOPS, patterns=EACH):
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def check():
+def check() -> None:
     """Raise CommandError if Open MPI or the programs are missing."""
     if not shutil.which("mpirun"):
         raise CommandError("there is no mpirun", "install openmpi-bin and libopenmpi-dev")
@@ -114,21 +124,24 @@ def check():
             raise CommandError(f"{file} is not built", "run 'make ofi'")
 
 
-def parse(text):
+def parse(text: str) -> tuple[list[tuple[str, float, float]], int, int]:
     """([(series, x, value), …], bytes compared, bytes wrong) of what the programs print."""
-    values, compared, wrong = [], None, None
+    values: list[tuple[str, float, float]] = []
+    compared: int | None = None
+    wrong = 0
     for line in text.splitlines():
         name, *numbers = line.split()
         if name == "compared":
             compared, wrong = map(int, numbers)
         else:
-            values.append((name, *map(float, numbers)))
+            x, value = map(float, numbers)
+            values.append((name, x, value))
     if compared is None:
         raise CommandError("bench mpi: the programs did not print their last line")
     return values, compared, wrong
 
 
-def run(job, uris, seed):
+def run(job: Job, uris: Sequence[str], seed: int) -> str:
     """Run a job on cards; what the programs print. Raises CommandError when they fail."""
     coalesce, libraries = WAYS[job.way]
     command = fabric.mpirun_command(job.ranks, [str(PROGRAM), str(seed), *job.words], libraries)
@@ -152,9 +165,12 @@ def run(job, uris, seed):
     return done.stdout
 
 
-def measure(profile, seed, points, progress=None):
+def measure(
+    profile: Profile, seed: int, points: Sequence[Job], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]:
     """Cards for each job; results are dictionaries with the job and what the programs printed."""
-    results, versions = [], {}
+    results: list[dict[str, Any]] = []
+    versions: dict[str, str] = {}
     for job in points:
         if progress:
             progress.draw(f"{job.series}, {job.x}")
@@ -180,14 +196,14 @@ def measure(profile, seed, points, progress=None):
 # Bounds -------------------------------------------------------------------------------------------
 
 
-def _rate(profile, length, both_ways=False):
+def _rate(profile: Profile, length: int, both_ways: bool = False) -> tuple[float, str]:
     """Bytes a second of contiguous messages, and the name of the term."""
     side = Side(max(length, ELEMENT), address=session.BUS_ADDRESS)
     found = bound(profile, side, side, both_ways)
     return found.value, found.name
 
 
-def _message(profile, length, both_ways=False):
+def _message(profile: Profile, length: int, both_ways: bool = False) -> tuple[float, str]:
     """Seconds that a message takes at least: the way of its first bytes, or its bytes at the
     bound's rate. Returns (seconds, name of the term).
     """
@@ -196,19 +212,19 @@ def _message(profile, length, both_ways=False):
     return (way, "wire") if way > length / rate else (length / rate, name)
 
 
-def _steps(profile, length, ranks):
+def _steps(profile: Profile, length: int, ranks: int) -> tuple[float, str]:
     """Microseconds of the ceil(log2(ranks)) steps that no algorithm can do without."""
     seconds, name = _message(profile, length)
     return math.ceil(math.log2(ranks)) * seconds * 1e6, name
 
 
-def _alltoall(profile, length, ranks):
+def _alltoall(profile: Profile, length: int, ranks: int) -> tuple[float, str]:
     rate, name = _rate(profile, length, both_ways=True)
     way, sent = message_seconds(profile, min(length, ELEMENT)), (ranks - 1) * length / rate
     return (way * 1e6, "wire") if way > sent else (sent * 1e6, name)
 
 
-def _effective(profile, ranks):
+def _effective(profile: Profile, ranks: int) -> tuple[float, str]:
     """b_eff of processes that all send to both neighbours at the bound's rate."""
     lengths = [1 << n for n in range(13)]
     lengths += [round(4096 * (LONGEST / 4096) ** (n / 8)) for n in range(1, 9)]
@@ -219,14 +235,14 @@ def _effective(profile, ranks):
     )
 
 
-def _put(profile, stride):
+def _put(profile: Profile, stride: int) -> tuple[float, str]:
     source = Side(ELEMENT * ELEMENTS, address=session.BUS_ADDRESS)
     target = Side(ELEMENT, ((ELEMENTS, ELEMENT * stride),), session.BUS_ADDRESS)
     found = bound(profile, source, target)
     return found.value / 1e6, found.name
 
 
-def limit(profile, series, x, ranks):
+def limit(profile: Profile, series: str, x: float, ranks: int) -> tuple[float, str]:
     """(bound of a value in its unit, name of its term)."""
     length = int(x)
     if series in ("restricted", "postal"):
@@ -276,7 +292,7 @@ X_UNITS = {
 }
 
 
-def _name(series, job):
+def _name(series: str, job: Job) -> str:
     """The name of a program's series in the report, where several jobs have it."""
     if series == "put" or series.startswith("typed"):
         return f"{series}-{job.way}"
@@ -285,7 +301,7 @@ def _name(series, job):
     return series
 
 
-def _points(profile, results):
+def _points(profile: Profile, results: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for result in results:
         job = result["point"]
         for series, x, value in result["values"]:
@@ -306,7 +322,7 @@ def _points(profile, results):
             }
 
 
-def _findings(report):
+def _findings(report: dict[str, Any]) -> Iterator[str]:
     contiguous = {p["series"]: p["value"] for p in report["points"] if p["x"] == 1}
     for way in WAYS:
         strided = [p for p in of_series(report, f"put-{way}") if p["x"] > 1]
@@ -325,10 +341,10 @@ def _findings(report):
             if p["x"] in plain
         }
         if shares:
-            least = min(shares, key=shares.get)
+            lowest = min(shares, key=lambda x: shares[x])
             yield (
-                f"typed MPI_Send and MPI_Recv, {way}: at least {shares[least]:.1f} % of contiguous "
-                f"({tuple(PATTERNS)[least]})"
+                f"typed MPI_Send and MPI_Recv, {way}: at least {shares[lowest]:.1f} % of "
+                f"contiguous ({tuple(PATTERNS)[lowest]})"
             )
     pairs = {p["x"]: p["value"] for p in of_series(report, "postal")}
     for p in of_series(report, "restricted"):
@@ -340,7 +356,7 @@ def _findings(report):
             )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     parts = {"points": list(_points(profile, results))}
     return {
         **parts,
@@ -360,7 +376,7 @@ def evaluate(profile, seed, results):
     }
 
 
-def _present(report, names):
+def _present(report: dict[str, Any], names: Iterable[str]) -> list[str]:
     found = dict.fromkeys(p["series"] for p in report["points"])
     return [one for name in names for one in found if one == name or one.startswith(f"{name}-")]
 
@@ -378,12 +394,12 @@ GROUPS = (
 )
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     groups = [(heading, _present(report, names)) for heading, names, _ in GROUPS]
     return [Table(heading, series) for heading, series in groups if series]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     groups = [(_present(report, names), label) for _, names, label in GROUPS]
     return [
         Panel(

@@ -7,6 +7,9 @@ and T. Stricker measured Myrinet (EMMSEC 1998).
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Iterable
+from typing import Any
+
 from dibber_cli import output
 from dibber_cli.bench.views import of_series
 
@@ -44,7 +47,9 @@ REMARKS = (
 )
 
 
-def _row(system, ranks, whole, longest, rings, pair, latency):
+def _row(
+    system: str, ranks: int, whole: float, longest: float, rings: float, pair: float, latency: float
+) -> list[str]:
     each = [
         text
         for value in (whole, longest, rings)
@@ -53,44 +58,47 @@ def _row(system, ranks, whole, longest, rings, pair, latency):
     return [system, str(ranks), *each, f"{pair:.0f}", f"{latency:.3f}"]
 
 
-def _last(report, series):
+def _last(report: dict[str, Any], series: str) -> float | None:
     """The value of the largest message, or None."""
     points = of_series(report, series)
     return max(points, key=lambda p: p["x"])["value"] if points else None
 
 
-def _first(report, series):
+def _first(report: dict[str, Any], series: str) -> float | None:
     points = of_series(report, series)
     return min(points, key=lambda p: p["x"])["value"] if points else None
 
 
-def b_eff_rows(report):
+def b_eff_rows(report: dict[str, Any]) -> list[list[str]]:
     """Rows of the table: the papers' systems, and ours with each number of ranks."""
     rows = [_row(*system) for system in B_EFF]
     at = {(p["series"], p["x"]): p["value"] for p in report["points"]}
     pair, latency = _last(report, "restricted"), _first(report, "half-round-trip")
     for ranks in [p["x"] for p in of_series(report, "b_eff")]:
-        values = [at[name, ranks] for name in ("b_eff", "b_eff-longest", "b_eff-rings-longest")]
-        rows.append(_row(OURS, ranks, *values, pair or float("nan"), latency or float("nan")))
+        whole, longest, rings = (
+            at[name, ranks] for name in ("b_eff", "b_eff-longest", "b_eff-rings-longest")
+        )
+        times = pair or float("nan"), latency or float("nan")
+        rows.append(_row(OURS, ranks, whole, longest, rings, *times))
     return rows
 
 
-def _drop(most, least):
+def _drop(most: float | None, least: float | None) -> str:
     return f"{100 * (1 - least / most):.0f} % less" if most and least else "not measured"
 
 
-def _factor(points):
+def _factor(points: Iterable[dict[str, Any]]) -> str:
     """By what factor the slowest phase is below the fastest."""
     values = [p["value"] for p in points if p["value"]]
     return f"factor {max(values) / min(values):.2f}" if values else "not measured"
 
 
-def _of_most_ranks(report, pattern):
+def _of_most_ranks(report: dict[str, Any], pattern: str) -> list[dict[str, Any]]:
     names = {p["series"] for p in report["points"] if p["series"].startswith(f"{pattern}-")}
     return of_series(report, max(names, key=lambda n: int(n.split("-")[1]))) if names else []
 
 
-def facts(report):
+def facts(report: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """[(what, source, there, here)] of the papers' findings."""
     longest, rings = _last(report, "b_eff-longest"), _last(report, "b_eff-rings-longest")
     return [
@@ -133,7 +141,7 @@ def facts(report):
     ]
 
 
-def as_json(report):
+def as_json(report: dict[str, Any]) -> dict[str, Any]:
     headings = ("what", "source", "there", "here")
     return {
         "b_eff": [dict(zip(HEADINGS, row)) for row in b_eff_rows(report)],
@@ -141,7 +149,7 @@ def as_json(report):
     }
 
 
-def show(report):
+def show(report: dict[str, Any]) -> None:
     """Print the tables."""
     print()
     output.table(HEADINGS, b_eff_rows(report))

@@ -4,9 +4,12 @@ and --depth.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Self
 
 from dibber.interface.description import C
 
@@ -56,7 +59,7 @@ class Options:
     both: bool = False
     depth: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Raises ValueError for a number that the command line does not take."""
         for name, most in (
             ("size", MOST_SIZE),
@@ -69,26 +72,25 @@ class Options:
                 raise ValueError(f"{name} is out of range")
 
     @classmethod
-    def of(cls, arguments):
+    def of(cls, arguments: argparse.Namespace) -> Self:
         """Of a command line; a command without these options has their defaults."""
-        return cls(
-            **{
-                field.name: getattr(arguments, field.name, field.default)
-                for field in dataclasses.fields(cls)
-            }
-        )
+        values: dict[str, Any] = {
+            field.name: getattr(arguments, field.name, field.default)
+            for field in dataclasses.fields(cls)
+        }
+        return cls(**values)
 
     @classmethod
-    def told(cls, values):
+    def told(cls, values: Mapping[str, Any]) -> Self:
         """Of a dictionary that another host has sent. Raises TypeError, KeyError or ValueError."""
-        fields = dataclasses.fields(cls)
-        return cls(**{field.name: field.type(values[field.name]) for field in fields})
+        kinds: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(cls)}
+        return cls(**{name: kind(values[name]) for name, kind in kinds.items()})
 
-    def told_to_others(self):
+    def told_to_others(self) -> dict[str, Any]:
         """The dictionary that told() takes."""
         return dataclasses.asdict(self)
 
-    def words(self):
+    def words(self) -> str:
         """The options as words of a command line, with a space before each."""
         given = ((name, value) for name, value in dataclasses.asdict(self).items() if value)
         return "".join(
@@ -96,7 +98,7 @@ class Options:
             for name, value in given
         )
 
-    def arguments(self, test):
+    def arguments(self, test: ModuleType) -> dict[str, Any]:
         """Keyword arguments of the benchmark's points(). Raises UsageError."""
         known, found = getattr(test, "OPTIONS", {}), {}
         for name in ("size", "stride", "iterations"):
@@ -116,7 +118,7 @@ class Options:
             found.update(option.to(value))
         return found
 
-    def altered(self, test, point):
+    def altered(self, test: ModuleType, point: Any) -> Any:
         """A point of the benchmark as the options want it. Raises UsageError."""
         counted = self.iterations and "iterations" not in getattr(test, "OPTIONS", {})
         wanted = [
@@ -148,7 +150,7 @@ class Options:
             _check_memory(test, point)
         return point
 
-    def _counted(self, point):
+    def _counted(self, point: Point) -> dict[str, Any]:
         """Fields of a point for so many transfers, of which some may go to the same places."""
         places = min(point.transfers, self.iterations)
         return {
@@ -157,12 +159,12 @@ class Options:
             "target": dataclasses.replace(point.target, transfers=places),
         }
 
-    def check(self):
+    def check(self) -> None:
         """Raise UsageError for options that exclude each other."""
         if self.duration and self.iterations:
             raise UsageError("--duration and --iterations exclude each other")
 
-    def notes(self):
+    def notes(self) -> list[str]:
         """Sentences of the report."""
         found = []
         if self.size or self.stride:
@@ -183,12 +185,12 @@ class Options:
 NONE = Options()
 
 
-def _number(value):
+def _number(value: float) -> str:
     """A number as a word: a whole one with all its digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
-def _check_memory(test, point):
+def _check_memory(test: ModuleType, point: Point) -> None:
     most = max(point.extent(point.source), point.extent(point.target))
     if most > MOST_MEMORY:
         raise UsageError(
@@ -198,7 +200,7 @@ def _check_memory(test, point):
         )
 
 
-def add_to(p):
+def add_to(p: argparse.ArgumentParser) -> None:
     """Add the options to a benchmark's command line."""
     p.add_argument(
         "--size",

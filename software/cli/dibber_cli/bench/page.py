@@ -7,13 +7,16 @@ of results.
 import html
 import io
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from dibber_cli.bench import chart
 from dibber_cli.bench import report as reports
 from dibber_cli.bench.results import module
 from dibber_cli.bench.units import unit_of
-from dibber_cli.bench.views import of_series
+from dibber_cli.bench.views import Panel, of_series
 
 TITLE = "Dibber: what was measured"
 SUMMARY = ["result", "series", "unit", "least", "most", "least % of bound", "limited by"]
@@ -33,14 +36,14 @@ class Section:
     svg: str
 
 
-def _machine(result):
+def _machine(result: dict[str, Any]) -> str:
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}"
         for name, value in result.get("machine", {}).items()
     )
 
 
-def sections(results):
+def sections(results: Sequence[dict[str, Any]]) -> Iterator[Section]:
     for result in results:
         test = module(result["test"])
         name = reports.stem(result)
@@ -62,7 +65,7 @@ def sections(results):
         )
 
 
-def _svg(result, panels, name):
+def _svg(result: dict[str, Any], panels: Sequence[Panel], name: str) -> str:
     """The chart as an element of a page. Its names get a prefix, because all names of a page must
     differ.
     """
@@ -74,7 +77,7 @@ def _svg(result, panels, name):
     return text.replace("<svg ", f'<svg role="img" aria-label="chart of {html.escape(name)}" ', 1)
 
 
-def summary(results):
+def summary(results: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
     """Rows of SUMMARY: every series of every result, with its smallest and largest value."""
     for result in results:
         for series in dict.fromkeys(p["series"] for p in result["points"]):
@@ -96,7 +99,7 @@ def summary(results):
             ]
 
 
-def _warnings(results):
+def _warnings(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Sentences for the top of the page."""
     for result in results:
         if result["bytes_wrong"]:
@@ -146,14 +149,14 @@ code { background: #f3f3f3; padding: 0 .2rem; }
 """
 
 
-def _is_text(cell):
+def _is_text(cell: object) -> bool:
     return not re.match(r"^[-+]?[\d.]|^–$|^$", str(cell))
 
 
-def _html_table(headings, rows):
+def _html_table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     columns = [any(_is_text(row[n]) for row in rows) for n in range(len(headings))]
 
-    def line(tag, cells):
+    def line(tag: str, cells: Iterable[object]) -> str:
         return (
             "<tr>"
             + "".join(
@@ -173,7 +176,7 @@ def _html_table(headings, rows):
     )
 
 
-def as_html(results):
+def as_html(results: Sequence[dict[str, Any]]) -> str:
     """The page as text. It names no other file and nothing on a network."""
     found = list(sections(results))
     parts = [
@@ -209,11 +212,11 @@ def as_html(results):
 # Markdown -----------------------------------------------------------------------------------------
 
 
-def _cell(value):
+def _cell(value: object) -> str:
     return str(value).replace("|", "\\|")
 
 
-def _markdown_table(headings, rows):
+def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     return [
         "| " + " | ".join(map(_cell, headings)) + " |",
         "|" + "---|" * len(headings),
@@ -222,7 +225,7 @@ def _markdown_table(headings, rows):
     ]
 
 
-def as_markdown(results):
+def as_markdown(results: Sequence[dict[str, Any]]) -> str:
     """The page as text; each chart is the SVG file of its result, beside the page."""
     lines = [
         f"# {TITLE}",
@@ -247,14 +250,14 @@ def as_markdown(results):
     return "\n".join(lines)
 
 
-def _code(name, value):
+def _code(name: str, value: object) -> object:
     return f"`{value}`" if name == "command" else value
 
 
 # Files --------------------------------------------------------------------------------------------
 
 
-def write(results, folder):
+def write(results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """Write report.html and report.md to `folder`, and the missing charts of report.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.html").write_text(as_html(results), encoding="utf-8")

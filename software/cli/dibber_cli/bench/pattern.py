@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,9 @@ class Pattern:
         return cls(element, ((count, stride),), count * stride, transfers, offset)
 
     @classmethod
-    def indexed(cls, element, places, span, transfers=1, offset=0):
+    def indexed(
+        cls, element: int, places: Iterable[int], span: int, transfers: int = 1, offset: int = 0
+    ) -> "Pattern":
         """An element of `element` bytes at each of `places`, which are counted in elements."""
         return cls(
             element, (), span, transfers, offset, tuple(element * int(place) for place in places)
@@ -91,11 +94,11 @@ class Pattern:
         places = List(list_key, len(self.entries), list_offset) if self.entries else None
         return Walk(key, self.block, base + self.offset + transfer * self.span, self.levels, places)
 
-    def side(self, address):
+    def side(self, address: int) -> Side:
         """The first transfer for the bound; memory begins at bus address `address`."""
         return Side(self.block, self.levels, address + self.offset, self.entries)
 
-    def view(self, memory, transfer):
+    def view(self, memory: np.ndarray, transfer: int) -> np.ndarray:
         """The payload of one transfer in `memory`, in its order, as an array that can be written.
         Not of a list.
         """
@@ -106,18 +109,18 @@ class Pattern:
             (*(stride for _, stride in outer), 1),
         )
 
-    def blocks(self):
+    def blocks(self) -> np.ndarray:
         """Offset of each block of the first transfer, in the order of the transfer."""
         offsets = np.array([self.offset])
         for count, stride in self.levels:
             offsets = (np.arange(count)[:, None] * stride + offsets).ravel()
         return (np.array(self.entries)[:, None] + offsets).ravel() if self.entries else offsets
 
-    def _bytes(self, transfer):
+    def _bytes(self, transfer: int) -> np.ndarray:
         """Offset of each byte of one transfer, in its order."""
         return ((self.blocks() + transfer * self.span)[:, None] + np.arange(self.block)).ravel()
 
-    def take(self, memory, transfer):
+    def take(self, memory: np.ndarray, transfer: int) -> np.ndarray:
         """The payload of one transfer in `memory`, in its order."""
         return (
             memory[self._bytes(transfer)]
@@ -125,7 +128,7 @@ class Pattern:
             else self.view(memory, transfer).reshape(-1)
         )
 
-    def store(self, memory, transfer, payload):
+    def store(self, memory: np.ndarray, transfer: int, payload: np.ndarray) -> None:
         """Write the payload of one transfer into `memory`."""
         if self.entries:
             memory[self._bytes(transfer)] = payload
@@ -134,7 +137,9 @@ class Pattern:
             view[...] = payload.reshape(view.shape)
 
 
-def copy(source, source_memory, target, target_memory):
+def copy(
+    source: Pattern, source_memory: np.ndarray, target: Pattern, target_memory: np.ndarray
+) -> None:
     """Do the work of the transfers: copy the payload of `source` to the places of `target`."""
     for n in range(source.transfers):
         target.store(target_memory, n, source.take(source_memory, n))

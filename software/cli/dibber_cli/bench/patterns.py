@@ -9,7 +9,9 @@ array of a pattern. Transfers under way at once are neighbours in the same grid,
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from dibber_cli.bench import session
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table
+from dibber_cli.profile import Profile
 
 NAME = "patterns"
 
@@ -48,15 +51,22 @@ class Message:
     by_index: bool = False
 
     @property
-    def name(self):
+    def name(self) -> str:
         return f"{self.application} {self.size}"
 
 
-def _transfers(length):
+def _transfers(length: int) -> int:
     return MANY if length <= SHORT else FEW
 
 
-def _alike(application, size, block, levels, span, neighbours=MANY):
+def _alike(
+    application: str,
+    size: object,
+    block: int,
+    levels: tuple[tuple[int, int], ...],
+    span: int,
+    neighbours: int = MANY,
+) -> Message:
     """A message with the same places on both sides, which has so many neighbours in its grid."""
     length = block * math.prod(count for count, _ in levels)
     side = Pattern(block, levels, span, min(_transfers(length), neighbours))
@@ -66,7 +76,7 @@ def _alike(application, size, block, levels, span, neighbours=MANY):
 # Vectors ------------------------------------------------------------------------------------------
 
 
-def milc(x, y, z, t):
+def milc(x: int, y: int, z: int, t: int) -> Message:
     """MILC_su3_zdown: a plane of the lattice; the next transfer is the next plane."""
     row = x * y // 2 * SITE
     return _alike(
@@ -74,12 +84,12 @@ def milc(x, y, z, t):
     )
 
 
-def lu_y(d):
+def lu_y(d: int) -> Message:
     """NAS_LU_y: a column of five doubles."""
     return _alike("NAS_LU_y", d, LU, ((d, (d + 2) * LU),), LU)
 
 
-def mg(axis, a, b, c):
+def mg(axis: str, a: int, b: int, c: int) -> Message:
     """NAS_MG: a face of the inner grid of a·b·c doubles, `axis` "x", "y" or "z"."""
     row, plane = a * DOUBLE, a * b * DOUBLE
     block, levels, span = {
@@ -90,19 +100,19 @@ def mg(axis, a, b, c):
     return _alike(f"NAS_MG_{axis}", f"{a},{b},{c}", block, levels, span)
 
 
-def wrf_y(x, nx):
+def wrf_y(x: int, nx: int) -> Message:
     """A 3-D array of WRF_y: three rows of nx floats in each of 65 levels."""
     row = x * REAL
     return _alike("WRF_y 3-D", f"X={x}", nx * REAL, ((65, row), (3, 65 * row)), 3 * 65 * row)
 
 
-def wrf_x(x):
+def wrf_x(x: int) -> Message:
     """A 3-D array of WRF_x: three floats of each row, in 65 levels of 44 rows."""
     row = x * REAL
     return _alike("WRF_x 3-D", f"X={x}", 3 * REAL, ((65, row), (44, 65 * row)), 3 * REAL)
 
 
-def fft2(n):
+def fft2(n: int) -> Message:
     """FFT2 over two nodes: a block of columns here becomes a block of rows there. Each node has
     two blocks.
     """
@@ -115,7 +125,7 @@ def fft2(n):
     )
 
 
-def specfem_mt(count):
+def specfem_mt(count: int) -> Message:
     """SPECFEM3D_mt: three floats of each six, to contiguous memory."""
     return Message(
         "SPECFEM3D_mt",
@@ -128,19 +138,19 @@ def specfem_mt(count):
 # By index -----------------------------------------------------------------------------------------
 
 
-def _places(count, dimension, shuffled):
+def _places(count: int, dimension: int, shuffled: bool) -> np.ndarray:
     chosen = np.random.default_rng((count, dimension)).permutation(dimension)[:count]
     return chosen if shuffled else np.sort(chosen)
 
 
-def specfem(name, element, count, dimension):
+def specfem(name: str, element: int, count: int, dimension: int) -> Message:
     """SPECFEM3D_oc and one array of _cm: shuffled elements, on both sides."""
     places = _places(count, dimension, True)
     side = Pattern.indexed(element, places, dimension * element, _transfers(count * element))
     return Message(f"SPECFEM3D_{name}", f"{count}/{dimension}", side, side, True)
 
 
-def lammps(name, element, count, dimension):
+def lammps(name: str, element: int, count: int, dimension: int) -> Message:
     """An array of LAMMPS: chosen atoms, to one row behind the array of the other node."""
     span, transfers = (dimension + count) * element, _transfers(count * element)
     return Message(
@@ -157,7 +167,7 @@ WRF = {32: 23, 27: 19, 24: 16, 22: 14, 19: 11}  # X: nx
 
 
 @functools.cache
-def all_messages():
+def all_messages() -> tuple[Message, ...]:
     """Every size of every pattern, the smallest sizes of an application first."""
     return (
         *(milc(*size) for size in ((8, 8, 8, 8), (8, 8, 8, 16), (8, 8, 16, 16), (16,) * 4)),
@@ -184,7 +194,7 @@ def all_messages():
     )
 
 
-def measured(message):
+def measured(message: Message) -> bool:
     """Whether a message is small enough for the simulator."""
     return message.source.length <= MOST_BYTES and all(
         side.extent <= MOST_MEMORY for side in (message.source, message.target)
@@ -194,11 +204,11 @@ def measured(message):
 # Points -------------------------------------------------------------------------------------------
 
 
-def _contiguous(side):
+def _contiguous(side: Pattern) -> Pattern:
     return Pattern.contiguous(side.length, side.transfers)
 
 
-def _point(way, message):
+def _point(way: str, message: Message) -> Point:
     source, target = message.source, message.target
     if way == "direct-to-contiguous":
         target = _contiguous(target)
@@ -207,18 +217,18 @@ def _point(way, message):
     return Point(way, message.name, source, target, source.transfers, packed=way == "packed")
 
 
-def chosen(first=False):
+def chosen(first: bool = False) -> list[Message]:
     """The messages that are measured. `first`: the smallest size of each application alone."""
     found = [m for m in all_messages() if measured(m)]
     if not first:
         return found
-    smallest = {}
+    smallest: dict[str, Message] = {}
     for message in found:
         smallest.setdefault(message.application, message)
     return list(smallest.values())
 
 
-def points(first=False, messages=None):
+def points(first: bool = False, messages: Sequence[Message] | None = None) -> list[Point]:
     wanted = chosen(first) if messages is None else messages
     return numbered(_point(way, message) for way in WAYS for message in wanted)
 
@@ -226,7 +236,7 @@ def points(first=False, messages=None):
 # Report -------------------------------------------------------------------------------------------
 
 
-def shares(rows):
+def shares(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """{name of a message: its direct rate, as a share of the contiguous rate of as many bytes}."""
     value = {(row["series"], row["x"]): row["value"] for row in rows}
     return {
@@ -236,7 +246,7 @@ def shares(rows):
     }
 
 
-def findings(rows):
+def findings(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The least share of vectors and of lists, and which pattern has it."""
     by_index = {m.name for m in all_messages() if m.by_index}
     found = shares(rows)
@@ -246,7 +256,7 @@ def findings(rows):
         ("lists", [name for name in found if name in by_index]),
     ):
         if names:
-            least = min(names, key=found.get)
+            least = min(names, key=lambda name: found[name])
             lines.append(
                 f"{kind}, direct: at least {found[least]:.2f} of contiguous ({least}), "
                 f"{len(names)} patterns"
@@ -254,7 +264,7 @@ def findings(rows):
     return lines
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     rows = [session.evaluate(profile, result, "message") for result in results]
     left_out = [m.name for m in all_messages() if not measured(m)]
     return {
@@ -274,9 +284,9 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [Table("message", list(WAYS[:1])), Table("message", list(WAYS[1:]), brief=True)]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [Panel(f"messages of applications, profile {report['profile']}", list(WAYS), "message")]

@@ -4,7 +4,9 @@ until they are there. Or one program issues commands with an answer (asking.py).
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,15 +36,15 @@ class PingPong:
     bulk: bool = False
     fast: bool = True
     number: int = 0
-    x: str = "rounds"
+    x: object = "rounds"
     senders: tuple = (0, 1)
 
     @property
-    def payload(self):
+    def payload(self) -> int:
         """Bytes of one direction that are compared."""
         return WORD * self.rounds + (BULK if self.bulk else 0)
 
-    def words(self, seed, node):
+    def words(self, seed: int, node: int) -> np.ndarray:
         """The bytes that `node` sends in each round; never the bytes that are in memory before."""
         return (
             np.random.default_rng((seed, self.number, node))
@@ -54,25 +56,27 @@ class PingPong:
 class Player(AskingProgram):
     """Node 0 starts each round and measures it, node 1 answers."""
 
-    def __init__(self, uri, node, firmware, seed, points):
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Any]
+    ) -> None:
         super().__init__(uri, node, firmware, seed)
         self.bulk = self.open(BULK_ENDPOINT)
         self.allocate(BULK, BULK_AT + BULK + GUARD, owner=BULK_ENDPOINT)
         self.word = self.target.memory[:WORD].view(np.uint64)
         self.add_area(points)
 
-    def _bulk_of(self, point, node):
+    def _bulk_of(self, point: PingPong, node: int) -> np.ndarray:
         return np.random.default_rng((self.seed, point.number, node, BULK)).integers(
             0, 256, BULK, dtype=np.uint8
         )
 
-    def prepare_other(self, point):
+    def prepare_other(self, point: PingPong) -> None:
         self.source.memory[:] = self._bulk_of(point, self.node)
         self.target.memory[:] = FILL
         self.soonest_ns = 0
         self.under_way = 0
 
-    def _feed(self, keys):
+    def _feed(self, keys: dict[str, Any]) -> None:
         """Take the completions of the bulk, and send as much again."""
         if self.under_way:
             self.under_way -= reap(self.bulk)
@@ -80,10 +84,10 @@ class Player(AskingProgram):
             self.bulk.put(self.source.key, 0, keys["target"], BULK_AT, BULK, node=1 - self.node)
             self.under_way += 1
 
-    def _send(self, word, keys):
+    def _send(self, word: np.uint64, keys: dict[str, Any]) -> None:
         self.endpoint.put_inline(word.tobytes(), keys["target"], 0, node=1 - self.node)
 
-    def _see(self, word):
+    def _see(self, word: np.uint64) -> None:
         """Return when `word` is in memory. Before the soonest arrival so far, no look is needed."""
         begin = now = self.endpoint.clock().now_ps // 1000
         first = begin + max(self.soonest_ns - MARGIN_NS, 0)
@@ -95,7 +99,7 @@ class Player(AskingProgram):
                 raise Failed("a ping was lost")
         self.soonest_ns = min(self.soonest_ns or now - begin, now - begin)
 
-    def _meet(self, point, keys):
+    def _meet(self, point: PingPong, keys: dict[str, Any]) -> None:
         """Wait until all bulk from and to this card is in memory."""
         while self.under_way:
             if not self.bulk.wait(TIMEOUT_NS):
@@ -109,7 +113,7 @@ class Player(AskingProgram):
                 raise Failed("no notice came")
             reap(self.endpoint)
 
-    def _wrong(self, point, last):
+    def _wrong(self, point: PingPong, last: np.uint64) -> int:
         """Number of wrong bytes in the target's memory."""
         wanted = np.full(len(self.target.memory), FILL, dtype=np.uint8)
         wanted[:WORD] = np.frombuffer(last.tobytes(), np.uint8)
@@ -118,7 +122,7 @@ class Player(AskingProgram):
             wanted[BULK_AT : BULK_AT + BULK] = self._bulk_of(point, 1 - self.node)
         return int(np.count_nonzero(wanted != self.target.memory))
 
-    def run_other(self, point, keys):
+    def run_other(self, point: PingPong, keys: dict[str, Any]) -> dict[str, Any]:
         """All rounds: the picoseconds of each round trip, from the call to the look that sees the
         answer.
         """

@@ -9,6 +9,8 @@ stands still in between.
 
 import contextlib
 import traceback
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import libdibber
 from dibber.interface.description import HOST, RIGHT, STATUS
@@ -37,32 +39,43 @@ class Program:
 
     With `fast` False, the control programs alone execute a point.
 
+    points         : of the run; subclasses need them
     source, target : regions to read from and to write to, after allocate()
     """
 
-    def __init__(self, uri, node, firmware, seed):
+    source: libdibber.Region
+    target: libdibber.Region
+
+    if TYPE_CHECKING:  # a subclass has these
+
+        def prepare(self, point: Any) -> None: ...
+        def run(self, point: Any, keys: Any) -> dict[str, Any]: ...
+
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Any] = ()
+    ) -> None:
         self.node, self.seed = node, seed
         self.card = libdibber.Card(uri)
         self.card.set_node(node)
         self.card.load_firmware(firmware)
         self.fast = True
-        self.endpoints = {}
+        self.endpoints: dict[int, libdibber.Endpoint] = {}
         self.endpoint = self.open(1)
 
-    def open(self, number):
+    def open(self, number: int) -> libdibber.Endpoint:
         """Endpoint `number`, opened once."""
         if number not in self.endpoints:
             self.endpoints[number] = self.card.endpoint(number)
         return self.endpoints[number]
 
-    def choose(self, point):
+    def choose(self, point: object) -> None:
         """Switch the fast path on or off."""
         fast = getattr(point, "fast", True)
         if fast != self.fast:
             self.card.write_register("FAST_PATH", FAST_PATH if fast else 0)
             self.fast = fast
 
-    def allocate(self, source_bytes, target_bytes, owner=1):
+    def allocate(self, source_bytes: int, target_bytes: int, owner: int = 1) -> None:
         """Memory to read from, owned by endpoint `owner`, and to write to."""
         self.source = self.open(owner).register(
             libdibber.alloc(source_bytes), RIGHT.LOCAL_READ | RIGHT.REMOTE_READ
@@ -72,11 +85,11 @@ class Program:
         )
 
     @property
-    def keys(self):
+    def keys(self) -> dict[str, Any]:
         """The keys for the other side."""
         return {"source": self.source.key, "target": self.target.key}
 
-    def close(self):
+    def close(self) -> None:
         self.source.close()
         self.target.close()
         for endpoint in self.endpoints.values():
@@ -84,7 +97,7 @@ class Program:
         self.card.close()
 
 
-def reap(endpoint, limit=16):
+def reap(endpoint: libdibber.Endpoint, limit: int = 16) -> int:
     """Take completions; returns their number. Raises Failed if one has an error."""
     entries = endpoint.poll(limit)
     for entry in entries:
@@ -93,7 +106,7 @@ def reap(endpoint, limit=16):
     return len(entries)
 
 
-def _next_order(pipe, program):
+def _next_order(pipe: Any, program: Program) -> Any:
     """The next order, with its point prepared; None at the end."""
     order = pipe.recv()
     if order and order != COUNT:
@@ -101,7 +114,7 @@ def _next_order(pipe, program):
     return order
 
 
-def _obey(program, order):
+def _obey(program: Program, order: Any) -> dict[str, Any]:
     if order == COUNT:
         return stages.read(program.card)
     program.choose(order[0])
@@ -111,7 +124,15 @@ def _obey(program, order):
         return {"failed": str(failed)}
 
 
-def main(pipe, kind, uri, node, firmware, seed, points):
+def main(
+    pipe: Any,
+    kind: type[Program],
+    uri: str,
+    node: int,
+    firmware: str,
+    seed: int,
+    points: Sequence[Any],
+) -> str | None:
     """The process of a program of class `kind`: open, then do each order that comes over the pipe,
     until None comes. Returns why it failed, or None.
     """
@@ -144,7 +165,7 @@ def main(pipe, kind, uri, node, firmware, seed, points):
     return None
 
 
-def _fail(pipe, why, name=""):
+def _fail(pipe: Any, why: str, name: str = "") -> str:
     """Send the reason why this process ends. The other process may have ended already."""
     with contextlib.suppress(OSError, ExchangeError):
         pipe.send({"failed": why, "name": name})

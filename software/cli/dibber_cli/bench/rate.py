@@ -4,12 +4,16 @@ one thread; gets and fetch-adds of 8 bytes.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 from dibber_cli.bench import bound, stages
 from dibber_cli.bench.asking import FETCH_ADD, GET, Asking
 from dibber_cli.bench.flood import WORD, Flood, Flooder
 from dibber_cli.bench.options import MOST_ITERATIONS, Argument
 from dibber_cli.bench.point import numbered
 from dibber_cli.bench.views import Panel, Table, of_series
+from dibber_cli.profile import Profile
 
 NAME = "rate"
 PROGRAM = Flooder
@@ -24,12 +28,17 @@ QUICK = {"outstanding": (1, 8, 32), "endpoints": (1, 8)}  # of points()
 OPTIONS = {"iterations": Argument(1, MOST_ITERATIONS, lambda n: {"few": n, "many": n})}
 
 
-def series(endpoints, fast):
+def series(endpoints: int, fast: bool) -> str:
     name = "fastpath" if fast else "mcp"
     return name if endpoints == 1 else f"{name}-{endpoints}-endpoints"
 
 
-def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY, few=FEW):
+def points(
+    outstanding: Sequence[int] = OUTSTANDING,
+    endpoints: Sequence[int] = ENDPOINTS,
+    many: int = MANY,
+    few: int = FEW,
+) -> list[Any]:
     return numbered(
         [
             *(
@@ -47,11 +56,12 @@ def points(outstanding=OUTSTANDING, endpoints=ENDPOINTS, many=MANY, few=FEW):
     )
 
 
-def _report(profile, result):
+def _report(profile: Profile, result: dict[str, Any]) -> dict[str, Any]:
     point, answer = result["point"], result["answers"][0]
     seconds = answer["elapsed_ps"] * 1e-12
     most, name = bound.messages(profile, WORD)
-    limited_by, share = stages.limit(*result["busy"], seconds * profile.clock_hz)
+    sender, receiver = result["busy"]
+    limited_by, share = stages.limit(sender, receiver, seconds * profile.clock_hz)
     rate = point.messages / seconds / 1e6
     return {
         "series": point.series,
@@ -68,7 +78,7 @@ def _report(profile, result):
     }
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = [_report(profile, result) for result in results]
     best = {
         name: max(p["value"] for p in found if p["series"] == name)
@@ -91,7 +101,7 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [
         Table("outstanding", [name])
         for name in dict.fromkeys(p["series"] for p in report["points"])
@@ -99,7 +109,7 @@ def tables(report):
     ]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [
         Panel(
             f"8 bytes, profile {report['profile']}",

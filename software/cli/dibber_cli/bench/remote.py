@@ -11,8 +11,10 @@ computed them from the same command line; their digest is compared before the fi
 import ctypes
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from libdibber import binding
+from libdibber import Exchange, binding
 from libdibber.exchange import ExchangeError
 
 from dibber_cli.bench.program import COUNT
@@ -26,24 +28,24 @@ STRUCTURES = {kind.__name__: kind for kind in binding.STRUCTURES.values()}
 # JSON ---------------------------------------------------------------------------------------------
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """What JSON has no form for: structures of the library, and numbers of NumPy."""
     if isinstance(value, ctypes.Structure):
         return {STRUCTURE: type(value).__name__, "bytes": bytes(value).hex()}
     return value.item()
 
 
-def _structure(value):
+def _structure(value: dict[str, Any]) -> Any:
     if STRUCTURE not in value:
         return value
     return STRUCTURES[value[STRUCTURE]].from_buffer_copy(bytes.fromhex(value["bytes"]))
 
 
-def encode(value):
+def encode(value: Any) -> bytes:
     return json.dumps(value, default=_plain).encode()
 
 
-def decode(data, what):
+def decode(data: bytes, what: str) -> Any:
     """Raises ExchangeError for what is no such JSON."""
     try:
         return json.loads(data, object_hook=_structure)
@@ -51,7 +53,7 @@ def decode(data, what):
         raise ExchangeError("PROTOCOL", f"{what} makes no sense: {error!r}") from None
 
 
-def digest(points):
+def digest(points: Sequence[Any]) -> str:
     """What two sides compare to know that they have the same points."""
     return hashlib.sha256(repr(points).encode()).hexdigest()
 
@@ -62,24 +64,24 @@ def digest(points):
 class Server:
     """The client's end, in place of the pipe to a program on this host (session.Workers)."""
 
-    def __init__(self, exchange):
+    def __init__(self, exchange: Exchange) -> None:
         self.exchange, self.orders = exchange, 0
         self.expected = 1  # number of the next answer; the first comes without an order
 
-    def fileno(self):
+    def fileno(self) -> int:
         return self.exchange.fileno()
 
-    def ready(self):
+    def ready(self) -> bool:
         """Whether recv() would not wait."""
         return self.exchange.has(SERVER, f"answer-{self.expected}")
 
-    def send(self, order):
+    def send(self, order: Any) -> None:
         self.orders += 1
         if order and order != COUNT:
             order = {"point": order[0].number, "keys": order[1]}
         self.exchange.publish(f"order-{self.orders}", encode(order))
 
-    def recv(self):
+    def recv(self) -> dict[str, Any]:
         try:
             name = f"answer-{self.expected}"
             answer = decode(self.exchange.look_up(SERVER, name), name)
@@ -90,18 +92,18 @@ class Server:
             return {"failed": "the server sent an answer that is none"}
         return answer
 
-    def close(self):
+    def close(self) -> None:
         """The exchange is closed by whoever opened it."""
 
 
 class Client:
     """The server's end, in place of the pipe that program.main() is driven by."""
 
-    def __init__(self, exchange, points):
+    def __init__(self, exchange: Exchange, points: Sequence[Any]) -> None:
         self.exchange, self.points = exchange, {point.number: point for point in points}
         self.orders = self.answers = 0
 
-    def recv(self):
+    def recv(self) -> Any:
         self.orders += 1
         name = f"order-{self.orders}"
         order = decode(self.exchange.look_up(CLIENT, name, ORDER_SECONDS), name)
@@ -112,6 +114,6 @@ class Client:
         except (TypeError, KeyError, ValueError) as error:
             raise ExchangeError("PROTOCOL", f"{name} makes no sense: {error!r}") from None
 
-    def send(self, answer):
+    def send(self, answer: Mapping[str, Any]) -> None:
         self.answers += 1
         self.exchange.publish(f"answer-{self.answers}", encode(answer))

@@ -4,13 +4,14 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from dibber_cli import output
 from dibber_cli.bench import chart
 from dibber_cli.bench.units import UNITS, unit_of
-from dibber_cli.bench.views import of_series
+from dibber_cli.bench.views import Panel, Table, of_series
 
 
 def stem(report: Mapping[str, Any]) -> str:
@@ -18,7 +19,7 @@ def stem(report: Mapping[str, Any]) -> str:
     return f"{report['test']}-{report['profile']}"
 
 
-def write(report, panels, folder):
+def write(report: dict[str, Any], panels: Sequence[Panel], folder: Path) -> list[Path]:
     """Write out/<test>-<profile>.json, .csv, .png and .svg; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     json_, csv_, png, svg = (
@@ -50,7 +51,7 @@ def share(point: Mapping[str, Any]) -> float | None:
     return 100 * (bound / value if unit_of(point).less else value / bound)
 
 
-def _limit(point):
+def _limit(point: Mapping[str, Any]) -> str:
     if not point.get("limited_by"):
         return "–"
     return (
@@ -60,7 +61,7 @@ def _limit(point):
     )
 
 
-def _cells(point, brief):
+def _cells(point: Mapping[str, Any] | None, brief: bool) -> list[str]:
     if point is None or point["value"] is None:
         return ["–"] * (2 if brief else 5)
     show = unit_of(point).show
@@ -76,7 +77,7 @@ def _cells(point, brief):
     return [show(point["value"]), *beside, "–" if cpu is None else f"{cpu:.1f}"]
 
 
-def tabulate(report, table):
+def tabulate(report: dict[str, Any], table: Table) -> tuple[list[str], list[list[Any]]]:
     """(headings, rows) of a views.Table."""
     at = {(p["series"], p["x"]): p for p in report["points"]}
     xs = list(dict.fromkeys(p["x"] for s in table.series for p in of_series(report, s)))
@@ -120,7 +121,7 @@ def remarks(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def show(report, tables):
+def show(report: dict[str, Any], tables: Iterable[Table]) -> None:
     """Print the tables, the findings, and the compared bytes."""
     print(
         f"{report['test']}, profile {report['profile']}, seed {report['seed']}: {units(report)} "

@@ -5,13 +5,21 @@
 import dataclasses
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.process
 import time
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 from dibber_cli import paths, signals
 from dibber_cli.bench import cpu, program, remote, stages
-from dibber_cli.bench.bound import bound
+from dibber_cli.bench.bound import Bound, bound
+from dibber_cli.bench.hosts import Cards
+from dibber_cli.bench.point import Point
 from dibber_cli.bench.worker import Worker
 from dibber_cli.errors import CommandError, advice_on
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 from dibber_cli.simulator import Network, Pair
 
 # The library's first bus address. The bound only needs to know whether it is below 4 GiB.
@@ -24,18 +32,25 @@ class Workers:
     pair : a simulator.Pair or hosts.Cards; a program whose URI is None runs on another host
     """
 
-    def __init__(self, pair, kind, seed, points):
+    def __init__(
+        self, pair: Network | Cards, kind: type[program.Program], seed: int, points: Sequence[Any]
+    ) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pair, self.processes, self.pipes = pair, [], []
+        self.pair = pair
+        self.processes: list[multiprocessing.process.BaseProcess] = []
+        self.pipes: list[Any] = []  # connections, and remote.Server
         try:
             self._start(context, kind, seed, points)
         except BaseException:
             self.end()
             raise
 
-    def _start(self, context, kind, seed, points):
+    def _start(
+        self, context: Any, kind: type[program.Program], seed: int, points: Sequence[Any]
+    ) -> None:
         for node in range(2):
             if self.pair.uris[node] is None:
+                assert isinstance(self.pair, Cards) and self.pair.exchange
                 self.pipes.append(self.pair.server(self.pair.exchange))
                 continue
             ours, theirs = context.Pipe()
@@ -50,14 +65,15 @@ class Workers:
             self.pipes.append(ours)
             self.processes.append(process)
 
-    def __enter__(self):
+    def __enter__(self) -> "Workers":
         return self
 
-    def receive(self):
+    def receive(self) -> list[dict[str, Any]]:
         """The answers of both programs. Raises CommandError if one failed, SimulatorError if the
         simulator ended.
         """
-        answers, open_pipes = [None, None], list(self.pipes)
+        answers: list[Any] = [None, None]
+        open_pipes = list(self.pipes)
         while open_pipes:
             ready = self._ready(open_pipes)
             for n, pipe in enumerate(self.pipes):
@@ -77,40 +93,40 @@ class Workers:
                 self.pair.check()
         return answers
 
-    def _ready(self, pipes):
+    def _ready(self, pipes: Sequence[Any]) -> list[Any]:
         """The pipes from which an answer can be taken now, after a wait of a second at most."""
         distant = [pipe for pipe in pipes if isinstance(pipe, remote.Server)]
-        ready = [pipe for pipe in distant if pipe.ready()]
+        ready: list[Any] = [pipe for pipe in distant if pipe.ready()]
         if ready:
             return ready
         ready = multiprocessing.connection.wait(
             [*pipes, *(process.sentinel for process in self.processes)], 1
         )
-        return [one for one in ready if one not in distant or one.ready()]
+        return [one for one in ready if not isinstance(one, remote.Server) or one.ready()]
 
-    def do(self, point, keys):
+    def do(self, point: Any, keys: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Let both execute `point`, each with the other's keys; returns their answers."""
         for pipe, key in zip(self.pipes, reversed(keys)):
             pipe.send((point, key))
         return self.receive()
 
-    def count(self):
+    def count(self) -> list[dict[str, Any]]:
         """Both cards' counters."""
         for pipe in self.pipes:
             pipe.send(program.COUNT)
         return self.receive()
 
-    def finish(self):
+    def finish(self) -> None:
         for pipe in self.pipes:
             pipe.send(None)
         for process in self.processes:
             process.join(30)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         with signals.held():
             self.end()
 
-    def end(self):
+    def end(self) -> None:
         """End both processes in any state."""
         for process in self.processes:
             if process.is_alive():
@@ -121,8 +137,15 @@ class Workers:
 
 
 def measure(
-    profile, seed, points, progress=None, options=(), kind=Worker, cards=None, topology=None
-):
+    profile: Profile,
+    seed: int,
+    points: Sequence[Any],
+    progress: Progress | None = None,
+    options: Sequence[str] = (),
+    kind: type[program.Program] = Worker,
+    cards: Cards | None = None,
+    topology: str | None = None,
+) -> tuple[list[dict[str, Any]], dict[str, str], str]:
     """Run `points` on a pair of simulated cards, or on `cards` (hosts.Cards). Returns (results,
     versions, simulator's statistics file as text).
 
@@ -137,16 +160,16 @@ def measure(
     dictionaries with series, x, and elapsed_ps of both cards.
     """
     check()
-    results = []
+    results: list[dict[str, Any]] = []
     try:
-        cards = cards or (
+        pair: Network | Cards = cards or (
             Network(profile, topology, seed=seed, options=options)
             if topology
             else Pair(profile, seed=seed, options=options)
         )
-        stats, versions = _measure(profile, seed, points, progress, kind, results, cards)
+        stats, versions = _measure(profile, seed, points, progress, kind, results, pair)
     except (CommandError, KeyboardInterrupt) as error:
-        error.measured = [
+        error.measured = [  # type: ignore[union-attr]
             {
                 "series": result["point"].series,
                 "x": result["point"].x,
@@ -158,18 +181,27 @@ def measure(
     return results, versions, stats
 
 
-def check():
+def check() -> None:
     """Raise CommandError if a part that every benchmark needs is not built."""
     if not paths.FIRMWARE.exists():
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
 
 
-def _measure(profile, seed, points, progress, kind, results, cards):
+def _measure(
+    profile: Profile,
+    seed: int,
+    points: Sequence[Any],
+    progress: Progress | None,
+    kind: type[program.Program],
+    results: list[dict[str, Any]],
+    cards: Network | Cards,
+) -> tuple[str, dict[str, str]]:
     """measure(); each result is put into the list `results` at once."""
     with cards as pair:
         with Workers(pair, kind, seed, points) as workers:
-            opened = pair.opened = workers.receive()
+            opened = workers.receive()
             if not isinstance(cards, Network):
+                cards.opened = opened
                 cards.fitted(profile)  # a wrong profile is told before anything is measured
             keys = [answer["keys"] for answer in opened]
             versions = versions_of(
@@ -203,7 +235,7 @@ def _measure(profile, seed, points, progress, kind, results, cards):
         return stats, versions
 
 
-def versions_of(build, identity, interface, hash_):
+def versions_of(build: int, identity: int, interface: int, hash_: int) -> dict[str, str]:
     """Versions: words of the gateware, the control program and the library."""
     return {
         "gateware": f"{build:08x}",
@@ -215,16 +247,16 @@ def versions_of(build, identity, interface, hash_):
 # Report -------------------------------------------------------------------------------------------
 
 
-def bound_of(profile, point):
+def bound_of(profile: Profile, point: Point) -> Bound:
     """The Bound of the card's part of a point."""
-    sides = [
+    source, target = (
         pattern.side(BUS_ADDRESS + base)
         for pattern, base in (point.moved(point.source), point.moved(point.target))
-    ]
-    return bound(profile, *sides, both_ways=point.both_ways)
+    )
+    return bound(profile, source, target, both_ways=point.both_ways)
 
 
-def copying_ps(profile, point):
+def copying_ps(profile: Profile, point: Point) -> float:
     """CPU time for packing and unpacking, which the card's time does not contain."""
     return 1e3 * sum(
         cpu.copy_ns(profile, *pair)
@@ -236,14 +268,16 @@ def copying_ps(profile, point):
     )
 
 
-def payload_of(result, sender=0):
+def payload_of(result: dict[str, Any], sender: int = 0) -> int:
     """Bytes that card `sender` sent in a point."""
     point = result["point"]
     made = result["answers"][point.issuer(sender)].get("transfers", point.transfers)
     return made * point.source.length
 
 
-def limit_of(profile, result, best, sender=0):
+def limit_of(
+    profile: Profile, result: dict[str, Any], best: Bound, sender: int = 0
+) -> tuple[str, float | None]:
     """(what limits the bytes that card `sender` sends, and to how many a second; None when nothing
     was busy).
 
@@ -264,7 +298,9 @@ def limit_of(profile, result, best, sender=0):
     return name, share and payload / seconds / share
 
 
-def evaluate(profile, result, x_unit, sender=None):
+def evaluate(
+    profile: Profile, result: dict[str, Any], x_unit: str, sender: int | None = None
+) -> dict[str, Any]:
     """A point of the report, for the direction in which card `sender` sends. None: the direction of
     the point, or the sum of both.
     """
@@ -293,7 +329,7 @@ def evaluate(profile, result, x_unit, sender=None):
     }
 
 
-def _sum(rows):
+def _sum(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Both directions as one point: rates are added, the longer time counts."""
     added = {
         name: round(sum(row[name] for row in rows), 1) if all(row[name] for row in rows) else None
@@ -307,7 +343,16 @@ def _sum(rows):
     }
 
 
-def run(test, profile, seed, command, points=None, progress=None, cards=None, timeline=None):
+def run(
+    test: ModuleType,
+    profile: Profile,
+    seed: int,
+    command: str,
+    points: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+    cards: Cards | None = None,
+    timeline: str | None = None,
+) -> dict[str, Any]:
     """A whole benchmark: the report's dictionary (docs/benchmarks.md).
 
     test : module of the benchmark: NAME, points(), evaluate(profile, seed, results) → the parts of
@@ -350,13 +395,13 @@ def run(test, profile, seed, command, points=None, progress=None, cards=None, ti
     }
 
 
-def machine(profile):
+def machine(profile: Profile) -> dict[str, Any]:
     """The values of a profile on which figures depend."""
     values = dataclasses.asdict(profile)
     return {name: values[name] for name in values if name not in ("name", "path")}
 
 
-def compared(results):
+def compared(results: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Numbers of compared and of wrong bytes."""
     answers = [
         answer for result in results for answer in result["answers"] if "bytes_wrong" in answer

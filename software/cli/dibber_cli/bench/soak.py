@@ -7,12 +7,19 @@ The commands, and the expected memory: dibber_cli/soak. `make soak` runs many mo
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from libdibber import Exchange
 
 from dibber_cli import paths
 from dibber_cli.bench import bound
+from dibber_cli.bench.hosts import Cards
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 from dibber_cli.soak import distant
 from dibber_cli.soak.run import Soak
 
@@ -46,11 +53,11 @@ class Segment:
     series: str = "transfers"
 
 
-def points(segments=SEGMENTS, transfers=TRANSFERS):
+def points(segments: int = SEGMENTS, transfers: int = TRANSFERS) -> list[Segment]:
     return [Segment(n + 1, transfers) for n in range(segments)]
 
 
-def faults(seed):
+def faults(seed: int) -> list[str]:
     """Options of the simulator: when the cable is out."""
     choice, options = random.Random(f"{seed}/cable"), ["--ber", str(BER)]
     for n in range(TIMES):
@@ -59,12 +66,18 @@ def faults(seed):
     return options
 
 
-def serve(exchange, uri, seed):
+def serve(exchange: Exchange, uri: str, seed: int) -> None:
     """The part of the host that listens, see hosts.serve()."""
     distant.serve(exchange, uri, seed)
 
 
-def measure(profile, seed, points, progress=None, cards=None):
+def measure(
+    profile: Profile,
+    seed: int,
+    points: Sequence[Segment],
+    progress: Progress | None = None,
+    cards: Cards | None = None,
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]:
     """One run; a result describes one segment. Any fault other than a wrong byte ends the run.
 
     cards : hosts.Cards, whose cable is as it is
@@ -115,7 +128,7 @@ def measure(profile, seed, points, progress=None, cards=None):
     )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     link = (
         profile.link_bytes * bound.PACKET_PAYLOAD / (bound.PACKET_PAYLOAD + bound.PACKET_OVERHEAD)
     )
@@ -158,11 +171,11 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     return [Table("ms", ["transfers"])]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [
         Panel(
             f"random transfers, bit errors, cable pulled, profile {report['profile']}",

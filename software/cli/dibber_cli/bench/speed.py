@@ -11,7 +11,9 @@ the load of their control programs is measured by a run without points, and subt
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dibber_cli import paths
 from dibber_cli.bench import session, stride
@@ -22,6 +24,7 @@ from dibber_cli.errors import CommandError
 from dibber_cli.link import measure
 from dibber_cli.link.side import Ends
 from dibber_cli.map import survey
+from dibber_cli.profile import Profile
 from dibber_cli.simulator import Network
 
 IDLE_NS = 4_000_000  # of simulated time
@@ -46,19 +49,21 @@ class Rest:
 class Sleeper(Program):
     """The program of a Rest."""
 
-    def __init__(self, uri, node, firmware, seed, points):
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Any]
+    ) -> None:
         super().__init__(uri, node, firmware, seed)
         self.allocate(1, 1)
 
-    def prepare(self, point):
+    def prepare(self, point: Rest) -> None:
         """Nothing to prepare."""
 
-    def run(self, point, keys):
+    def run(self, point: Rest, keys: dict[str, Any]) -> dict[str, Any]:
         self.endpoint.wait(point.nanoseconds)
         return {"free": self.endpoint.clock().free}
 
 
-def runs():
+def runs() -> list[tuple[str, type[Program], list[Any]]]:
     """Name, program and points of each run."""
     return [
         ("idle", Sleeper, [Rest()]),
@@ -67,7 +72,13 @@ def runs():
     ]
 
 
-def simulate(profile, seed, kind, points, options=()):
+def simulate(
+    profile: Profile,
+    seed: int,
+    kind: type[Program],
+    points: Sequence[Any],
+    options: Sequence[str] = (),
+) -> tuple[int, float]:
     """Cycles of each card, and seconds of CPU time, of a whole run: (cycles, cpu_seconds)."""
     _, _, stats = session.measure(
         profile, seed, points, options=("--threads", "1", *options), kind=kind
@@ -76,7 +87,7 @@ def simulate(profile, seed, kind, points, options=()):
     return values["cycles"], values["cpu_seconds"]
 
 
-def of_cards(profile, seed):
+def of_cards(profile: Profile, seed: int) -> list[tuple[str, float, float | None]]:
     """For each run its name and card-cycles per second of CPU time, with the bare model's value, or
     None if that is not built.
 
@@ -91,7 +102,7 @@ def of_cards(profile, seed):
     return found
 
 
-def of_network(profile, seed, shape):
+def of_network(profile: Profile, seed: int, shape: str) -> tuple[float, float]:
     """Simulated cycles in a second of CPU time while cards 0 and 1 put bulk to one another: (in a
     pair, in the network `shape` whose other cards rest). Start and first put are subtracted.
     """
@@ -100,10 +111,10 @@ def of_network(profile, seed, shape):
         start_cycles, start_seconds = _bulk(profile, seed, network, measure.CHUNK)
         cycles, seconds = _bulk(profile, seed, network, BULK_BYTES)
         found.append((cycles - start_cycles) / (seconds - start_seconds))
-    return tuple(found)
+    return found[0], found[1]
 
 
-def _bulk(profile, seed, shape, length):
+def _bulk(profile: Profile, seed: int, shape: str, length: int) -> tuple[int, float]:
     """Cycles and seconds of CPU time of a run with `length` bytes in each direction."""
     options = ["--threads", "1", "--preload", str(paths.FIRMWARE)]
     with Network(profile, shape, seed=seed, options=options) as network:
@@ -123,7 +134,7 @@ def _bulk(profile, seed, shape, length):
     return values["cycles"], values["cpu_seconds"]
 
 
-def of_reference(profile):
+def of_reference(profile: Profile) -> float | None:
     """Cycles per second of CPU time of a bare VexRiscv + LitePCIe model of the profile's data
     width; None if it is not built.
     """

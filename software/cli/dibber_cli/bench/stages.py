@@ -90,7 +90,13 @@ def program_share(sender: Mapping[str, int], receiver: Mapping[str, int], cycles
     return min(1, max(sum(side[name] for name in HANDLERS) for side in (sender, receiver)) / cycles)
 
 
-def limit(sender, receiver, cycles, pieces=0, term=("", 0)):
+def limit(
+    sender: Mapping[str, int],
+    receiver: Mapping[str, int],
+    cycles: float,
+    pieces: float = 0,
+    term: tuple[str, float] = ("", 0),
+) -> tuple[str, float | None]:
     """(name of the limit, its share of `cycles`); the share of LATENCY is None: nothing was busy.
 
     cycles : time of the transfer

@@ -2,11 +2,15 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 from dibber_cli.bench import cpu, litepcie, session
 from dibber_cli.bench.options import MOST_STRIDE, Argument
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import Point, numbered
 from dibber_cli.bench.views import Panel, Table, of_series
+from dibber_cli.profile import Profile
 
 NAME = "stride"
 
@@ -53,60 +57,47 @@ OPTIONS = {
 }
 
 
-def side(strided, stride, elements=ELEMENTS):
+def side(strided: bool, stride: int, elements: int = ELEMENTS) -> Pattern:
     """One side's Pattern, `stride` in elements."""
     return Pattern.strided(ELEMENT, elements, ELEMENT * stride if strided else ELEMENT, TRANSFERS)
 
 
-def listed(stride, elements=ELEMENTS):
+def listed(stride: int, elements: int = ELEMENTS) -> Pattern:
     """The same places, given by a list."""
     return Pattern.indexed(
         ELEMENT, range(0, elements * stride, stride), ELEMENT * elements * stride, TRANSFERS
     )
 
 
-def _point(series, stride, elements):
+def _point(series: str, stride: int, elements: int) -> Point:
     if series == "put-contiguous-unpack":
-        return Point(
-            series,
-            stride,
-            *(side(strided, stride, elements) for strided in (False, True)),
-            TRANSFERS,
-            packed=True,
-        )
+        source, target = (side(strided, stride, elements) for strided in (False, True))
+        return Point(series, stride, source, target, TRANSFERS, packed=True)
     if series == "descriptors":
-        sides = [
-            Pattern.contiguous(ELEMENT, DESCRIPTORS),
-            Pattern(ELEMENT, (), ELEMENT * stride, DESCRIPTORS),
-        ]
-        return Point(series, stride, *sides, SLOTS)
+        source = Pattern.contiguous(ELEMENT, DESCRIPTORS)
+        target = Pattern(ELEMENT, (), ELEMENT * stride, DESCRIPTORS)
+        return Point(series, stride, source, target, SLOTS)
     if series in LISTS:
-        return Point(
-            series,
-            stride,
-            *(
-                listed(stride, elements) if by_list else side(False, stride, elements)
-                for by_list in LISTS[series]
-            ),
-            TRANSFERS,
+        source, target = (
+            listed(stride, elements) if by_list else side(False, stride, elements)
+            for by_list in LISTS[series]
         )
-    return Point(
-        series,
-        stride,
-        *(side(strided, stride, elements) for strided in {**OURS, **GETS}[series]),
-        TRANSFERS,
-        operation="get" if series in GETS else "put",
-    )
+        return Point(series, stride, source, target, TRANSFERS)
+    source, target = (side(strided, stride, elements) for strided in {**OURS, **GETS}[series])
+    operation = "get" if series in GETS else "put"
+    return Point(series, stride, source, target, TRANSFERS, operation=operation)
 
 
 def points(
-    series=(*OURS, "put-contiguous-unpack", "descriptors"), strides=STRIDES, elements=ELEMENTS
-):
+    series: Sequence[str] = (*OURS, "put-contiguous-unpack", "descriptors"),
+    strides: Sequence[int] = STRIDES,
+    elements: int = ELEMENTS,
+) -> list[Point]:
     """All points that the simulated pair measures, in that order."""
     return numbered(_point(s, x, elements) for s in series for x in strides)
 
 
-def local_copy(profile, stride):
+def local_copy(profile: Profile, stride: int) -> dict[str, Any]:
     """A point of the report: the CPU copies contiguous bytes to strided ones in its own memory."""
     source, target = side(False, stride), side(True, stride)
     ns = cpu.copy_ns(profile, source, target)
@@ -126,7 +117,7 @@ def local_copy(profile, stride):
 check = litepcie.check  # what is needed beside the simulator
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     measured = [session.evaluate(profile, result, "elements") for result in results]
     strides = list(dict.fromkeys(point["x"] for point in measured))
     return {
@@ -147,7 +138,7 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     ours = [s for s in (*OURS, *GETS, *LISTS) if of_series(report, s)]
     return [
         Table("stride", ours),
@@ -155,13 +146,13 @@ def tables(report):
     ]
 
 
-def _size_of(report):
+def _size_of(report: dict[str, Any]) -> str:
     """Bytes of a transfer, in words."""
     size = report.get("options", {}).get("size", ELEMENTS * ELEMENT)
     return f"{size >> 10} KiB" if size % 1024 == 0 else f"{size:,} bytes"
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [
         Panel(
             f"{_size_of(report)} a transfer, profile {report['profile']}",

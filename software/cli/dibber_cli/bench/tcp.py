@@ -10,7 +10,9 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dibber.interface.description import INTERFACE
 
@@ -19,6 +21,8 @@ from dibber_cli.bench import session
 from dibber_cli.bench.bound import Side, bound
 from dibber_cli.bench.views import Panel, Table, of_series
 from dibber_cli.errors import CommandError
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 
 NAME = "tcp"
 
@@ -70,13 +74,20 @@ class Stream:
     usecs: int = 0
 
     @property
-    def line(self):
+    def line(self) -> str:
         """The point in the file that the guest reads."""
         words = (self.x, self.mtu, self.buffer, self.write, self.bytes, self.usecs)
         return " ".join([self.series, *map(str, words)])
 
 
-def points(series=SERIES, writes=WRITES, buffers=BUFFERS, mtus=MTUS, puts=PUTS, stream=STREAM):
+def points(
+    series: Sequence[str] = SERIES,
+    writes: Sequence[int] = WRITES,
+    buffers: Sequence[int] = BUFFERS,
+    mtus: Sequence[int] = MTUS,
+    puts: Sequence[int] = PUTS,
+    stream: int = STREAM,
+) -> list[Stream]:
     """Streams by series; those of the socket buffers have writes of 1 KiB and of 40 KiB."""
     size = lambda most, write: max(min(most, LEAST_WRITES * write), write)
     found = []
@@ -92,7 +103,7 @@ def points(series=SERIES, writes=WRITES, buffers=BUFFERS, mtus=MTUS, puts=PUTS, 
 # Measurement --------------------------------------------------------------------------------------
 
 
-def check():
+def check() -> None:
     """Raise CommandError if the guest's parts are missing."""
     for part in (machine.QEMU / "root", machine.QEMU / "vmlinux", machine.DRIVER):
         if not part.exists():
@@ -106,7 +117,7 @@ def check():
         raise CommandError("there is no gcc to build the guest's program", "install gcc")
 
 
-def parse(console, points):
+def parse(console: str, points: Sequence[Stream]) -> tuple[list[dict[str, Any]], int]:
     """[{point, cycles, interrupts, wrong}] and the clock in Hz, of what the guest wrote. Raises
     CommandError when a point is missing.
     """
@@ -128,7 +139,7 @@ def parse(console, points):
     return results, clock[0]
 
 
-def _run(directory, seed, wanted, profile):
+def _run(directory: pathlib.Path, seed: int, wanted: pathlib.Path, profile: Profile) -> str:
     """What a guest wrote that measured the points of the file `wanted`. Raises CommandError."""
     if not paths.simulator(profile).exists():
         raise CommandError(
@@ -150,7 +161,9 @@ def _run(directory, seed, wanted, profile):
         raise CommandError(f"bench tcp: guest or simulator failed: {error}") from None
 
 
-def measure(profile, seed, points, progress=None):
+def measure(
+    profile: Profile, seed: int, points: Sequence[Stream], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]:
     """One guest for all points; results are dictionaries as parse() has them, with the clock."""
     if progress:
         progress.draw("a guest boots and measures")
@@ -181,7 +194,7 @@ def measure(profile, seed, points, progress=None):
 RATE, PER_SECOND, PER_MB = "", " irq/s", " irq/MB"
 
 
-def _rows(profile, result):
+def _rows(profile: Profile, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The rate, and interrupts per second and per MB of a stream."""
     point, seconds = result["point"], result["cycles"] / result["clock_hz"]
     # A frame of a stream is a put of an MTU at most.
@@ -221,7 +234,7 @@ def _rows(profile, result):
         }
 
 
-def _findings(report):
+def _findings(report: dict[str, Any]) -> Iterator[str]:
     at = {(p["series"], p["x"]): p["value"] for p in report["points"]}
     both = [x for series, x in at if series == "held" and ("write", x) in at]
     if both:
@@ -241,7 +254,7 @@ def _findings(report):
         )
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = [row for result in results for row in _rows(profile, result)]
     return {
         "points": found,
@@ -268,12 +281,12 @@ HEADINGS = (
 )
 
 
-def _present(report, names):
+def _present(report: dict[str, Any], names: Iterable[str]) -> list[str]:
     found = {point["series"] for point in report["points"]}
     return [name for name in names if name in found]
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     made = []
     for names, heading, _ in HEADINGS:
         made += [Table(heading, [name]) for name in _present(report, names)]
@@ -283,7 +296,7 @@ def tables(report):
     return made
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     title = f"TCP in a guest, profile {report['profile']}"
     made = []
     for names, _, label in HEADINGS:

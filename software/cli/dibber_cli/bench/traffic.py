@@ -5,7 +5,9 @@ cut and link.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import libdibber
 import numpy as np
@@ -17,8 +19,11 @@ from dibber_cli.bench.pattern import Pattern
 from dibber_cli.bench.point import FILL
 from dibber_cli.bench.views import Panel, Table
 from dibber_cli.errors import CommandError
+from dibber_cli.link.end import Both, Sender
 from dibber_cli.link.side import Ends
 from dibber_cli.map import survey
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 from dibber_cli.simulator import Network
 
 NAME = "pattern"
@@ -44,7 +49,7 @@ QUICK = {"networks": ("star:4",), "pieces": 24}  # of points()
 # Flows --------------------------------------------------------------------------------------------
 
 
-def flows_of(kind, cards, seed):
+def flows_of(kind: str, cards: int, seed: int) -> list[tuple[int, int]]:
     """(source, target) of each flow of a pattern between so many cards."""
     everybody = range(cards)
     if kind == "one":
@@ -63,6 +68,13 @@ def flows_of(kind, cards, seed):
             return [(n, int(targets[n])) for n in everybody]
 
 
+class TrafficSide(Sender, Protocol):
+    """A side with the memory of all its flows."""
+
+    source: libdibber.Region
+    target: libdibber.Region
+
+
 @dataclass(frozen=True)
 class Traffic:
     """A point: a pattern in a network. `pieces` puts of PIECE bytes in each flow."""
@@ -73,7 +85,9 @@ class Traffic:
     number: int = 0
 
 
-def points(series=KINDS, networks=NETWORKS, pieces=PIECES):
+def points(
+    series: Sequence[str] = KINDS, networks: Sequence[str] = NETWORKS, pieces: int = PIECES
+) -> list[Traffic]:
     """All points, those of one network together; the first is one flow back to back.
 
     series : names of CHOICE; without a pattern among them all patterns, without a network all
@@ -85,7 +99,7 @@ def points(series=KINDS, networks=NETWORKS, pieces=PIECES):
     return [Traffic(kind, network, pieces, n) for n, (kind, network) in enumerate(found)]
 
 
-def pieces_of(point, cards):
+def pieces_of(point: Traffic, cards: int) -> int:
     """Puts of each flow. All to all has many flows of a card, which share its cable."""
     return max(2, -(-point.pieces // (cards - 1))) if point.series == "all-to-all" else point.pieces
 
@@ -93,7 +107,7 @@ def pieces_of(point, cards):
 # Measurement --------------------------------------------------------------------------------------
 
 
-def payload(seed, number, source, target, length):
+def payload(seed: int, number: int, source: int, target: int, length: int) -> np.ndarray:
     """The bytes of a flow."""
     return np.random.default_rng((seed, number, source, target)).integers(0, 256, length, np.uint8)
 
@@ -101,12 +115,14 @@ def payload(seed, number, source, target, length):
 class Load:
     """A card's part of a point: its flows, one after the other a put each."""
 
-    def __init__(self, side, targets, keys, pieces):
+    def __init__(
+        self, side: TrafficSide, targets: Sequence[int], keys: Sequence[int], pieces: int
+    ) -> None:
         self.side, self.targets, self.keys, self.pieces = side, targets, keys, pieces
         self.sent, self.ended = [0] * len(targets), [0] * len(targets)
-        self.times = []  # (picoseconds, flow) of each completion
+        self.times: list[tuple[int, int]] = []  # (picoseconds, flow) of each completion
 
-    def _feed(self):
+    def _feed(self) -> None:
         """Put while there is a place, for each flow in turn."""
         node, length = self.side.node, self.pieces * PIECE
         again = True
@@ -139,7 +155,7 @@ class Load:
                 self.sent[flow] += 1
                 again = True
 
-    def run(self):
+    def run(self) -> tuple[int, list[tuple[int, int]]]:
         """All puts; (when the first began, in picoseconds, and `times`)."""
         endpoint = self.side.endpoint
         begin = endpoint.clock().now_ps
@@ -161,10 +177,12 @@ class Load:
         return begin, self.times
 
 
-def _register(point, seed, flows, cards, pieces):
+def _register(
+    point: Traffic, seed: int, flows: Sequence[tuple[int, int]], cards: int, pieces: int
+) -> Callable[[TrafficSide], int]:
     """A step: memory with the bytes of all flows of a card, and for those that come to it."""
 
-    def step(side):
+    def step(side: TrafficSide) -> int:
         length = pieces * PIECE
         targets = [target for source, target in flows if source == side.node]
         side.source = side.endpoint.register(
@@ -183,10 +201,12 @@ def _register(point, seed, flows, cards, pieces):
     return step
 
 
-def _compare(point, seed, flows, pieces):
+def _compare(
+    point: Traffic, seed: int, flows: Sequence[tuple[int, int]], pieces: int
+) -> Callable[[TrafficSide], tuple[int, int]]:
     """A step: number of wrong bytes; the memory is returned to the system."""
 
-    def step(side):
+    def step(side: TrafficSide) -> tuple[int, int]:
         side.sleep(SETTLE_NS)
         length = pieces * PIECE
         wanted = np.full(len(side.target.memory), FILL, np.uint8)
@@ -204,23 +224,27 @@ def _compare(point, seed, flows, pieces):
     return step
 
 
-def _run(point, seed, ends, ways):
+def _run(
+    point: Traffic, seed: int, ends: Ends, ways: Mapping[int, Mapping[int, list[int]]]
+) -> dict[str, Any]:
     """One point on cards that know their routes; a result."""
     cards = len(ends.sides)
     flows = flows_of(point.series, cards, seed)
     pieces = pieces_of(point, cards)
-    keys = ends.both(_register(point, seed, flows, cards, pieces))
+    sides: Both = ends
+    keys = sides.both(_register(point, seed, flows, cards, pieces))
 
-    def send(side):
+    def send(side: TrafficSide) -> tuple[int, list[tuple[int, int]]]:
         targets = [target for source, target in flows if source == side.node]
         return Load(side, targets, keys, pieces).run()
 
     wall = time.monotonic()
-    ran = ends.both(send)
+    ran = sides.both(send)
     wall = time.monotonic() - wall
-    checked = ends.both(_compare(point, seed, flows, pieces))
+    checked = sides.both(_compare(point, seed, flows, pieces))
     begin = min(start for (start, times) in ran if times)
-    numbers, ended = {}, []
+    numbers: dict[tuple[int, int], list[int]] = {}
+    ended: list[tuple[int, tuple[int, int]]] = []
     for node, (_, times) in enumerate(ran):
         order = [flow for flow in flows if flow[0] == node]
         for now, flow in times:
@@ -228,6 +252,7 @@ def _run(point, seed, ends, ways):
     for now, flow in sorted(ended):
         numbers.setdefault(flow, []).append(now)
     network = topology.named(point.x)
+    assert network is not None  # points() has names alone
     used = []
     for source, target in flows:
         if network.one_way:
@@ -250,7 +275,7 @@ def _run(point, seed, ends, ways):
     }
 
 
-def _ways(ends):
+def _ways(ends: Ends) -> dict[int, dict[int, list[int]]]:
     """Map from all cards. {source: {target: turns of the route in use}}."""
     found = ends.both(lambda side: survey(side.card, 2, True))
     return {
@@ -259,7 +284,9 @@ def _ways(ends):
     }
 
 
-def measure(profile, seed, points, progress=None):
+def measure(
+    profile: Profile, seed: int, points: Sequence[Traffic], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]:
     """Each network has cards of its own. Returns (results, versions, counts) as session.run() needs
     them.
     """
@@ -302,7 +329,7 @@ def measure(profile, seed, points, progress=None):
 # Report -------------------------------------------------------------------------------------------
 
 
-def rates(result):
+def rates(result: dict[str, Any]) -> list[float]:
     """Bytes a second of each flow, until the first one ends: all flows are under way until then."""
     first = min(times[-1] for times in result["ended"])
     return [
@@ -310,26 +337,26 @@ def rates(result):
     ]
 
 
-def together(result):
+def together(result: dict[str, Any]) -> float:
     """Bytes a second of all flows until the first one ends."""
     return sum(rates(result))
 
 
-def jain(values):
+def jain(values: Sequence[float]) -> float:
     """Jain's index of shares (1984): 1 if all are equal, 1/n if one of n has all."""
     squares = sum(value**2 for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
-def of_cards(result):
+def of_cards(result: dict[str, Any]) -> list[float]:
     """Bytes a second that each card sends, until the first flow ends."""
-    cards = {}
+    cards: dict[int, float] = {}
     for (source, _), rate in zip(result["flows"], rates(result)):
         cards[source] = cards.get(source, 0) + rate
     return list(cards.values())
 
 
-def _point(profile, result):
+def _point(profile: Profile, result: dict[str, Any]) -> dict[str, Any]:
     """A point of the report. The value is the payload of all flows, divided by the time until the
     last one has ended.
     """
@@ -360,7 +387,7 @@ def _point(profile, result):
     }
 
 
-def evaluate(profile, seed, results):
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found = [_point(profile, result) for result in results]
     alone = next((p["together"] for p in found if p["series"] == "one"), None)
     lines = []
@@ -391,10 +418,10 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     present = {point["series"] for point in report["points"]}
     return [Table("network", [kind for kind in ("one", *KINDS) if kind in present])]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     return [Panel(f"all flows together, profile {report['profile']}", [*KINDS], "network")]

@@ -2,7 +2,9 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class Table:
     """
 
     heading: str
-    series: list
+    series: Sequence[str]
     brief: bool = False
 
 
@@ -31,12 +33,12 @@ class Panel:
     """
 
     title: str
-    series: list
+    series: Sequence[str]
     label: str
     history: bool = False
     logarithmic: bool = False
     meanings: dict = field(default_factory=dict)
 
 
-def of_series(report, name):
+def of_series(report: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [point for point in report["points"] if point["series"] == name]

@@ -7,6 +7,8 @@ The cards are a build of their own (hw/sim/build.py --window).
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dibber_cli import paths
 from dibber_cli.bench import bound, session, stride
@@ -27,6 +29,8 @@ from dibber_cli.bench.window_program import (
     WindowProgram,
 )
 from dibber_cli.errors import CommandError
+from dibber_cli.output import Progress
+from dibber_cli.profile import Profile
 
 NAME = "window"
 
@@ -54,27 +58,32 @@ STANDS_FOR = {
 QUICK = {"strides": (1, 2, 8, 64), "sizes": (64, 1024, 16384), "rounds": 20}  # of points()
 
 
-def _by_stride(name, x):
+def _by_stride(name: str, x: int) -> Point:
     if name in (ENGINE, UNPACK):
         sides = stride.side(False, x), stride.side(True, x)
-        few = [dataclasses.replace(side, transfers=1) for side in sides]
-        return Point(name, x, *few, 1, packed=name == UNPACK)
+        source, target = (dataclasses.replace(side, transfers=1) for side in sides)
+        return Point(name, x, source, target, 1, packed=name == UNPACK)
     source = Pattern.contiguous(ELEMENT * ELEMENTS)
     target = Pattern.strided(ELEMENT, ELEMENTS, ELEMENT * x)
     return Point(name, x, source, target, 1, operation=name)
 
 
-def _by_size(name, x):
+def _by_size(name: str, x: int) -> Point:
     pattern = Pattern.contiguous(x, TRANSFERS)
     return Point(name, x, pattern, pattern, 1, operation=BY_SIZE[name])
 
 
-def _probe(name, rounds):
+def _probe(name: str, rounds: int) -> Point:
     pattern = Pattern.contiguous(ELEMENT, rounds)
     return Point(name, "rounds", pattern, pattern, 1, operation=name)
 
 
-def points(series=CHOICE, strides=STRIDES, sizes=SIZES, rounds=ROUNDS):
+def points(
+    series: Sequence[str] = CHOICE,
+    strides: Sequence[int] = STRIDES,
+    sizes: Sequence[int] = SIZES,
+    rounds: int = ROUNDS,
+) -> list[Point]:
     found = []
     for name in series:
         if name in BY_STRIDE:
@@ -87,7 +96,9 @@ def points(series=CHOICE, strides=STRIDES, sizes=SIZES, rounds=ROUNDS):
     return numbered(found)
 
 
-def measure(profile, seed, points, progress=None):
+def measure(
+    profile: Profile, seed: int, points: Sequence[Point], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, int]]:
     """session.measure() on cards with a window."""
     fitted = dataclasses.replace(profile, window=True)
     program = paths.simulator(fitted)
@@ -103,7 +114,7 @@ def measure(profile, seed, points, progress=None):
 # Report -------------------------------------------------------------------------------------------
 
 
-def _stream(profile, result):
+def _stream(profile: Profile, result: dict[str, Any]) -> dict[str, Any]:
     """A point of the report. The processor makes each store itself, and waits for room in the card
     by loads, so it is busy all the time.
     """
@@ -128,14 +139,14 @@ def _stream(profile, result):
     }
 
 
-def _times(point, answers):
+def _times(point: Point, answers: Sequence[dict[str, Any]]) -> list[int]:
     """Picoseconds of each round."""
     if point.operation != VISIBLE:
         return answers[0]["rounds_ps"]
     return [seen - made for made, seen in zip(answers[0]["rounds_ps"], answers[1]["seen_ps"])]
 
 
-def _probe_rows(profile, result):
+def _probe_rows(profile: Profile, result: dict[str, Any]) -> Iterator[dict[str, Any]]:
     point, answers = result["point"], result["answers"]
     times = _times(point, answers)
     if point.operation == VISIBLE:
@@ -161,8 +172,8 @@ def _probe_rows(profile, result):
         }
 
 
-def evaluate(profile, seed, results):
-    rows = []
+def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
     for result in results:
         point = result["point"]
         if point.operation in PROBES:
@@ -203,7 +214,7 @@ def evaluate(profile, seed, results):
     }
 
 
-def tables(report):
+def tables(report: dict[str, Any]) -> list[Table]:
     groups = (
         ("stride", BY_STRIDE),
         ("bytes", BY_SIZE),
@@ -213,7 +224,7 @@ def tables(report):
     return [Table(x, names) for x, names in present if names]
 
 
-def panels(report):
+def panels(report: dict[str, Any]) -> list[Panel]:
     profile = report["profile"]
     found = [
         Panel(

@@ -6,12 +6,15 @@ the clock.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 import libdibber
 from dibber.interface.description import RIGHT
 from libdibber import arguments
 from libdibber.binding import check, library
 
-from dibber_cli.bench.point import FILL, GUARD
+from dibber_cli.bench.point import FILL, GUARD, Point
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, reap
 from dibber_cli.bench.worker import Worker
 
@@ -29,12 +32,16 @@ class WindowProgram(Worker):
     the other card's target memory.
     """
 
-    def __init__(self, uri, node, firmware, seed, points):
+    window: libdibber.Window
+
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Point]
+    ) -> None:
         super().__init__(uri, node, firmware, seed, points)
         self.reach = max(p.extent(p.target) for p in points)
-        self.window = None
+        self.window = None  # type: ignore[assignment]
 
-    def allocate(self, source_bytes, target_bytes, owner=1):
+    def allocate(self, source_bytes: int, target_bytes: int, owner: int = 1) -> None:
         """The target can be read from the other card, too."""
         self.source = self.endpoint.register(libdibber.alloc(source_bytes), RIGHT.LOCAL_READ)
         self.target = self.endpoint.register(
@@ -42,12 +49,12 @@ class WindowProgram(Worker):
             RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE,
         )
 
-    def close(self):
+    def close(self) -> None:
         if self.window:
             self.window.close()
         super().close()
 
-    def run(self, point, keys):
+    def run(self, point: Point, keys: dict[str, Any]) -> dict[str, Any]:
         if point.operation not in STREAMS + PROBES:
             return super().run(point, keys)
         if self.node == 1:
@@ -62,7 +69,7 @@ class WindowProgram(Worker):
         self._end(point, keys)
         return answer
 
-    def _places(self, point):
+    def _places(self, point: Point) -> list[tuple[int, int]]:
         """(offset in the window, address of the bytes here) of each element."""
         base = arguments.address(self.source.memory) + GUARD
         places = []
@@ -71,7 +78,7 @@ class WindowProgram(Worker):
             places += [first + int(offset) for offset in point.target.blocks()]
         return [(place, base + n * point.target.block) for n, place in enumerate(places)]
 
-    def _end(self, point, keys):
+    def _end(self, point: Point, keys: dict[str, Any]) -> None:
         """Tell the other side that all has come: the last bytes again, with a notice."""
         place, address = self._places(point)[-1]
         last = point.target.block - ELEMENT
@@ -83,7 +90,7 @@ class WindowProgram(Worker):
             if not self.endpoint.wait(TIMEOUT_NS):
                 raise Failed("the last put did not complete")
 
-    def _issue_stores(self, point, place, address, length):
+    def _issue_stores(self, point: Point, place: int, address: int, length: int) -> None:
         """One block: by stores of 8 bytes each, or as memcpy() does."""
         handle, lib = self.window._handle, library()
         if point.operation == MEMCPY:
@@ -92,7 +99,7 @@ class WindowProgram(Worker):
         for at in range(0, length, ELEMENT):
             check(lib.dib_window_store(handle, place + at, address + at, ELEMENT))
 
-    def _stream(self, point):
+    def _stream(self, point: Point) -> dict[str, Any]:
         """All transfers, `outstanding` of them between two barriers."""
         blocks = len(point.target.blocks())
         begin = self.endpoint.clock()
@@ -110,7 +117,7 @@ class WindowProgram(Worker):
 
     # Times of one access --------------------------------------------------------------------------
 
-    def _probe(self, point):
+    def _probe(self, point: Point) -> dict[str, Any]:
         """Picoseconds of each round. Of VISIBLE: when each store was made; its time is that until
         the other side sees it.
         """
@@ -136,11 +143,11 @@ class WindowProgram(Worker):
             raise Failed(f"{wrong} loads returned wrong bytes")
         return {"rounds_ps": rounds, "cpu_ps": cpu_ps, "free": end.free}
 
-    def _element(self, address):
+    def _element(self, address: int) -> bytes:
         first = address - arguments.address(self.source.memory)
         return self.source.memory[first : first + ELEMENT].tobytes()
 
-    def _see(self, point, keys):
+    def _see(self, point: Point, keys: dict[str, Any]) -> dict[str, Any]:
         """Look at each place until its bytes are there: the times, then what a Worker does."""
         seen = []
         for place, _ in self._places(point):

@@ -4,12 +4,16 @@ compares every byte.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
+from typing import Any
+
 import libdibber
 import numpy as np
 from dibber.interface.description import RIGHT, C
+from libdibber import Walk
 
 from dibber_cli.bench.messages import EXCHANGES, MAILBOX_ENDPOINT
-from dibber_cli.bench.point import FILL
+from dibber_cli.bench.point import FILL, Point
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 
 # Operations ---------------------------------------------------------------------------------------
@@ -17,7 +21,7 @@ from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 # use.
 
 
-def put(worker, source, target, **how):
+def put(worker: "Worker", source: Walk, target: Walk, **how: Any) -> None:
     if source.list or target.list:
         worker.endpoint.put_indexed(source, target, **how)
     elif source.levels or target.levels:
@@ -28,12 +32,12 @@ def put(worker, source, target, **how):
         )
 
 
-def put_inline(worker, source, target, **how):
+def put_inline(worker: "Worker", source: Walk, target: Walk, **how: Any) -> None:
     data = worker.source.memory[source.offset : source.offset + source.length]
     worker.endpoint.put_inline(data.tobytes(), target.key, target.offset, **how)
 
 
-def get(worker, source, target, *, node, tag, **_):
+def get(worker: "Worker", source: Walk, target: Walk, *, node: int, tag: int, **_: Any) -> None:
     """A get has no notice, so the other side learns nothing."""
     if source.list or target.list:
         worker.endpoint.get_indexed(source, target, node=node, tag=tag)
@@ -56,7 +60,9 @@ class Worker(Program):
     then the target's.
     """
 
-    def __init__(self, uri, node, firmware, seed, points):
+    def __init__(
+        self, uri: str, node: int, firmware: str, seed: int, points: Sequence[Point]
+    ) -> None:
         super().__init__(uri, node, firmware, seed)
         self.allocate(
             max((p.extent(p.source) for p in points if node in p.senders), default=1),
@@ -77,38 +83,39 @@ class Worker(Program):
         self.connected = False
 
     @property
-    def keys(self):
+    def keys(self) -> dict[str, Any]:
         return {
             **super().keys,
             "mailbox": self.mailbox and self.mailbox.address(),
             **({"lists": self.lists.key} if self.lists else {}),
         }
 
-    def connected_mailbox(self, address):
+    def connected_mailbox(self, address: bytes) -> libdibber.Mailbox:
         """The mailbox, connected with that of the other side."""
+        assert self.mailbox is not None  # a point of the run needs it
         if not self.connected:
             self.mailbox.connect(address)
             self.connected = True
         return self.mailbox
 
-    def close(self):
+    def close(self) -> None:
         if self.mailbox:
             self.mailbox.close()
         if self.lists:
             self.lists.close()
         super().close()
 
-    def _place_of_list(self, key, target):
+    def _place_of_list(self, key: int | None, target: int) -> dict[str, Any]:
         return (
             {"list_key": key, "list_offset": target * self.entries * C.LIST_ENTRY_BYTES}
             if self.lists
             else {}
         )
 
-    def prepare(self, point):
+    def prepare(self, point: Point) -> None:
         """Fill memory, write lists, pack."""
         for number, pattern in enumerate((point.source, point.target)):
-            if pattern.entries:
+            if pattern.entries and self.lists:
                 self.lists.memory.view(np.int64)[number * self.entries :][
                     : len(pattern.entries)
                 ] = pattern.entries
@@ -120,7 +127,7 @@ class Worker(Program):
             self.target.memory[: point.extent(point.target)] = FILL
             self.wanted = point.expected(self.seed, 1 - self.node)
 
-    def _issue(self, point, count, keys, last):
+    def _issue(self, point: Point, count: int, keys: dict[str, Any], last: bool) -> None:
         """Issue the transfer after `count` others; the last one has a notice."""
         n = count % point.transfers
         source, source_base = point.moved(point.source)
@@ -146,7 +153,7 @@ class Worker(Program):
             endpoint=1,
         )
 
-    def _noticed(self, point):
+    def _noticed(self, point: Point) -> bool:
         """Return whether the other side's last transfer has come."""
         events = self.endpoint.poll_events()
         for event in events:
@@ -154,7 +161,7 @@ class Worker(Program):
                 raise Failed(f"notice {event.notice} came instead of {point.number}")
         return bool(events)
 
-    def _transfer(self, point, keys):
+    def _transfer(self, point: Point, keys: dict[str, Any]) -> dict[str, Any]:
         """Issue transfers with `outstanding` under way, and wait for the completions. The time is
         from the first call to the poll that took the last completion.
         """
@@ -185,13 +192,13 @@ class Worker(Program):
             "transfers": issued,
         }
 
-    def _is_last(self, point, issued, begin_ps):
+    def _is_last(self, point: Point, issued: int, begin_ps: int) -> bool:
         """Whether the transfer after `issued` others is the last one."""
         if issued < max(point.transfers, point.iterations) - 1:
             return False
         return not point.duration_ps or self.endpoint.clock().now_ps - begin_ps >= point.duration_ps
 
-    def run(self, point, keys):
+    def run(self, point: Point, keys: dict[str, Any]) -> dict[str, Any]:
         """Transfer, unpack, compare every byte."""
         result = EXCHANGES.get(point.operation, Worker._transfer)(self, point, keys)
         if 1 - self.node in point.senders:

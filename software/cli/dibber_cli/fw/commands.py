@@ -2,21 +2,25 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import contextlib
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dibber_cli import numbers, output, paths, signals
 from dibber_cli.fw import coredump, debug, images, top, trace, trap
 from dibber_cli.fw.shared import Shared
+from dibber_cli.intermixed import Command, Commands
 from dibber_cli.link.tester import programmed
 from dibber_cli.monitor import pause
 
 # Trace --------------------------------------------------------------------------------------------
 
 
-def fw_trace(arguments):
+def fw_trace(arguments: argparse.Namespace) -> int:
     """Ends with 1 if the program has stopped."""
     with programmed(arguments.uri) as card:
         info, shared = card.info(), Shared.of(card)
@@ -46,7 +50,7 @@ def fw_trace(arguments):
 # Top ----------------------------------------------------------------------------------------------
 
 
-def _show(arguments, rates):
+def _show(arguments: argparse.Namespace, rates: Mapping[str, Any]) -> None:
     if arguments.json:
         print(json.dumps(rates), flush=True)
         return
@@ -62,7 +66,7 @@ def _show(arguments, rates):
     sys.stdout.flush()
 
 
-def fw_top(arguments):
+def fw_top(arguments: argparse.Namespace) -> int:
     """Ends with 1 if the program has stopped. Ctrl-C is the normal end, and no error."""
     with programmed(arguments.uri) as card:
         info, shared = card.info(), Shared.of(card)
@@ -84,7 +88,7 @@ def fw_top(arguments):
 # Core files ---------------------------------------------------------------------------------------
 
 
-def fw_coredump(arguments):
+def fw_coredump(arguments: argparse.Namespace) -> int:
     with programmed(arguments.uri) as card:
         state = trap.diagnose(card)
         size = card.sram_bytes
@@ -109,7 +113,7 @@ def fw_coredump(arguments):
 # Reset --------------------------------------------------------------------------------------------
 
 
-def reset(arguments):
+def reset(arguments: argparse.Namespace) -> int:
     if arguments.image:
         images.check(arguments.image)
     chosen = (
@@ -145,10 +149,16 @@ def reset(arguments):
 # Command line -------------------------------------------------------------------------------------
 
 
-def add_to(sub, fw, command):
+def add_to(sub: Commands, fw: Commands, command: Command) -> None:
     """Add to the group `fw`, and `reset` beside it; `command` is that of dibber_cli.main."""
 
-    def card_command(group, name, function, text, as_json=True):
+    def card_command(
+        group: Commands,
+        name: str,
+        function: Callable[[argparse.Namespace], int | None],
+        text: str,
+        as_json: bool | str = True,
+    ) -> argparse.ArgumentParser:
         p = command(group, name, function, text, as_json=as_json)
         if name == "coredump":
             p.add_argument("file", metavar="FILE", help="core file to write")

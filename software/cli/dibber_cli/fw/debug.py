@@ -2,11 +2,13 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import os
 import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dibber_cli import paths, profile
@@ -18,7 +20,7 @@ from dibber_cli.simulator import Pair
 OPENOCD = paths.ROOT / "hw" / "openocd"
 
 
-def gdb_command(elf, socket, log="/dev/null"):
+def gdb_command(elf: Path, socket: Path, log: str | Path = "/dev/null") -> list[str]:
     """The words of a command line: gdb with `elf`, and its own OpenOCD at the JTAG pins behind
     `socket`.
     """
@@ -47,7 +49,7 @@ def gdb_command(elf, socket, log="/dev/null"):
     ]
 
 
-def _check_places(elf, places):
+def _check_places(elf: Path, places: Iterable[str]) -> None:
     """Raise CommandError for a place of --break that the control program does not have."""
     for place in places:
         asked = subprocess.run(
@@ -64,7 +66,7 @@ def _check_places(elf, places):
             )
 
 
-def _run_beside(command):
+def _run_beside(command: Sequence[str]) -> int:
     """Run gdb until it ends. Ctrl-C goes only to gdb, which then stops the control program."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     process = subprocess.Popen(command, cwd=paths.ROOT)
@@ -76,7 +78,7 @@ def _run_beside(command):
         signal.signal(signal.SIGINT, before)
 
 
-def _debug_a_pair(elf, breaks):
+def _debug_a_pair(elf: Path, breaks: Sequence[str]) -> int:
     """gdb at card 0 of a pair whose control programs have work to do."""
     with Pair(profile.load("gen2x4"), participants=1, options=["--jtag"]) as pair:
         exercise = Exercise(pair.uris)
@@ -89,7 +91,7 @@ def _debug_a_pair(elf, breaks):
             exercise.ending = True
 
 
-def fw_debug(arguments):
+def fw_debug(arguments: argparse.Namespace) -> int:
     """Becomes gdb; without a URI, starts a pair and runs gdb beside it."""
     elf = paths.elf()
     for tool in ("gdb-multiarch", "openocd"):

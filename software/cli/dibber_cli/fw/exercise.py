@@ -4,6 +4,8 @@
 
 import contextlib
 import threading
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import libdibber
 from dibber.interface.description import LINK_STATE
@@ -27,13 +29,14 @@ class Exercise(threading.Thread):
     ending : set it before the simulator is stopped; then losing the cards is no failure
     """
 
-    def __init__(self, uris):
+    def __init__(self, uris: Sequence[str]) -> None:
         super().__init__(daemon=True, name="exercise")
         self._uris = uris
-        self.ready, self.error, self.ending = threading.Event(), None, False
+        self.ready, self.ending = threading.Event(), False
+        self.error: Exception | None = None
         self.start()
 
-    def run(self):
+    def run(self) -> None:
         try:
             with contextlib.ExitStack() as stack:
                 cards = [stack.enter_context(libdibber.Card(uri)) for uri in self._uris]
@@ -44,7 +47,7 @@ class Exercise(threading.Thread):
         finally:
             self.ready.set()
 
-    def _drive(self, cards):
+    def _drive(self, cards: Sequence[libdibber.Card]) -> None:
         for node, card in enumerate(cards):
             card.set_node(node)
             card.load_firmware(paths.FIRMWARE)
@@ -64,7 +67,13 @@ class Exercise(threading.Thread):
                 self._end(end, end.fetch_add, keys[other], 0, 1, node=other)
                 ends[other].poll_events()
 
-    def _end(self, end, transfer, *arguments, **delivery):
+    def _end(
+        self,
+        end: libdibber.Endpoint,
+        transfer: Callable[..., None],
+        *arguments: Any,
+        **delivery: int,
+    ) -> None:
         """Begin a transfer and wait for its end, which may be a failure: a debugger may have
         stopped a program for longer than a transfer's timeout.
         """

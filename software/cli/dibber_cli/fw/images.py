@@ -6,6 +6,7 @@ file.
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from dibber_cli import files, paths
@@ -15,17 +16,17 @@ ELF = b"\x7fELF"
 SHOWN = "build/firmware/mcp.dibfw"  # the image of this tree, in messages
 
 
-def _name(uri):
+def _name(uri: str) -> str:
     return paths.kept_of(uri, "image", "dibfw")
 
 
-def remember(uri, file):
+def remember(uri: str, file: str | os.PathLike[str]) -> None:
     """Remember that `file` runs on the card now."""
     with paths.RunFolder(create=True) as folder:
         folder.write(_name(uri), files.read(file))
 
 
-def check(file):
+def check(file: str | os.PathLike[str]) -> None:
     """Raise CommandError, which says what to load, if `file` does not exist, is no file, or is the
     ELF beside an image.
     """
@@ -51,7 +52,7 @@ def check(file):
 
 
 @contextlib.contextmanager
-def last(uri):
+def last(uri: str) -> Iterator[tuple[Path, Path]]:
     """The image that `dibber fw load` loaded last, else this tree's own: (path to load, name to
     show).
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dibber.interface.description import INTERFACE, MCP_STATE, SHARED, STRUCTS, C
+from dibber.interface.schema import Member
 from libdibber import Card
 
 from dibber_cli.errors import CommandError
@@ -20,7 +21,7 @@ def decode(layout: Any, data: bytes) -> dict[str, Any]:
     return {m.name: _member(m, data[m.offset : m.offset + m.size]) for m in layout.members}
 
 
-def _member(member, data):
+def _member(member: Member, data: bytes) -> Any:
     size = member.size // member.count
     if member.kind in SCALARS:
         values = list(struct.unpack(f"<{member.count}{SCALARS[member.kind]}", data))
@@ -81,5 +82,5 @@ class Shared:
         data = self._bytes(member.offset + first * size, count * size)
         return [decode(LAYOUTS[member.kind], data[n * size : (n + 1) * size]) for n in range(count)]
 
-    def _bytes(self, offset, length):
+    def _bytes(self, offset: int, length: int) -> bytes:
         return self._read(self._place + offset, length)

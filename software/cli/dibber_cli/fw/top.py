@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dibber.interface.description import MCP_STATE, TRACE
@@ -101,7 +101,7 @@ def sample(card: Card, shared: Any) -> dict[str, Any]:
     }
 
 
-def _queue(card, endpoint):
+def _queue(card: Card, endpoint: int) -> dict[str, int] | None:
     """State of an endpoint's queues; None if it was not used."""
     rung, head, read = (
         card.read_doorbell(endpoint, name)
@@ -161,7 +161,9 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any], clock_hz: int) 
     }
 
 
-def _work(before, now, restarted, cycles, seconds):
+def _work(
+    before: Mapping[str, int], now: Mapping[str, int], restarted: bool, cycles: int, seconds: float
+) -> dict[str, Any]:
     names = ("calls", "cycles", "instructions")
     change = counts.changes(
         {name: before[name] for name in names}, {name: now[name] for name in names}, restarted
@@ -178,7 +180,7 @@ def _work(before, now, restarted, cycles, seconds):
 # Views --------------------------------------------------------------------------------------------
 
 
-def tables(rates):
+def tables(rates: Mapping[str, Any]) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
     """(headings, rows) of the tables for output.table(), one after the other."""
     yield (
         ["handler", "% of time", "calls/s", "cycles each", "longest", "instructions"],

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dibber.interface.description import LANE, MCP, MCP_STATE, STATUS, TRACE, C
@@ -37,7 +37,7 @@ def read(shared: Any, since: int = 0) -> tuple[list[dict[str, Any]], int, int]:
     return entries, (first + gone - since) % MODULO, head
 
 
-def _entry(index, raw):
+def _entry(index: int, raw: Mapping[str, Any]) -> dict[str, Any]:
     event = raw["event"] >> 8
     return {
         "index": index,
@@ -59,14 +59,14 @@ def names_of(event: int) -> list[str]:
     return [name.strip() for name in found.group(1).split(",")] if found else ["", ""]
 
 
-def arguments(event, values):
+def arguments(event: int, values: Sequence[int]) -> str:
     """Both in a line of text."""
     return ", ".join(
         _argument(name, value) for name, value in zip(names_of(event), values) if name != "0"
     )
 
 
-def _argument(name, value):
+def _argument(name: str, value: int) -> str:
     if name in REGISTERS:
         return _fields(name, value)
     if name.startswith("tag"):
@@ -89,7 +89,7 @@ SLOT_SETS = {C.OUTBOX: "outbox", C.INBOX: "inbox"}
 REGISTERS = {register.name: register for register in MCP.registers if register.fields}
 
 
-def _fields(name, value):
+def _fields(name: str, value: int) -> str:
     """A register's value, field by field; flags only when they are set."""
     texts, low = [], 0
     for field in REGISTERS[name].fields:

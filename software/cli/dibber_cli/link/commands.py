@@ -2,20 +2,23 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import contextlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 
 import libdibber
 
 from dibber_cli import numbers, output, profile
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 from dibber_cli.link import measure, report, status
 from dibber_cli.link.side import Ends
 from dibber_cli.simulator import Pair
 
 
-def link_status(arguments):
+def link_status(arguments: argparse.Namespace) -> int:
     with libdibber.Card(arguments.uri, observe=True) as card:
         link = status.read(card)
     if arguments.json:
@@ -26,7 +29,9 @@ def link_status(arguments):
 
 
 @contextlib.contextmanager
-def _ends(arguments, alone=False):
+def _ends(
+    arguments: argparse.Namespace, alone: bool = False
+) -> Iterator[tuple[Ends, profile.Profile]]:
     """The cards named, or a simulated pair with the cable that the options describe. `alone`: one
     card is enough.
     """
@@ -55,7 +60,7 @@ def _ends(arguments, alone=False):
         yield ends, chosen
 
 
-def link_prbs(arguments):
+def link_prbs(arguments: argparse.Namespace) -> int:
     sequence = measure.sequence_of(arguments.sequence)
     with _ends(arguments, alone=arguments.loopback in ("near", "phy")) as (ends, _):
         over = [str(side.node) for side in ends.sides if side.ethernet]
@@ -76,7 +81,7 @@ def link_prbs(arguments):
         raise CommandError(
             f"card {' and '.join(deaf)}: the transceiver has no loopback, or does not work in it"
         )
-    results = [{"card": n, **errors} for n, errors in enumerate(found)]
+    results = [{"card": n, **errors} for n, errors in enumerate(found) if errors is not None]
     if arguments.json:
         print(
             json.dumps(
@@ -111,8 +116,8 @@ def link_prbs(arguments):
     return 0 if all(r["locked"] and not r["errors"] for r in results) else 1
 
 
-def link_test(arguments):
-    def say(step):
+def link_test(arguments: argparse.Namespace) -> int:
+    def say(step: str) -> None:
         if sys.stderr.isatty() and not arguments.json:
             print(f"\r\x1b[K{step} …", end="", file=sys.stderr, flush=True)
 
@@ -138,7 +143,9 @@ def link_test(arguments):
     return 0 if result["pass"] else 1
 
 
-def add_to(sub, command, add_profile):
+def add_to(
+    sub: Commands, command: Command, add_profile: Callable[[argparse.ArgumentParser], None]
+) -> None:
     """Add the group `link` to the command line; `command` and `add_profile` are those of
     dibber_cli.main.
     """

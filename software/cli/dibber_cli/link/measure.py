@@ -6,12 +6,15 @@ simulator, they are simulated.
 
 import math
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 import libdibber
+import numpy as np
 from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
 
 from dibber_cli.link import status
+from dibber_cli.link.end import Both, End, Sender
 from dibber_cli.link.tasks import Task
 
 POLL_NS = 2_000
@@ -40,7 +43,7 @@ def field(name: str, **values: int) -> int:
 # Training -----------------------------------------------------------------------------------------
 
 
-def wait_up(side: Any, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]:
+def wait_up(side: End, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]:
     """Wait until the link is UP; returns the status, and the time it took or None."""
     begin = side.now()
     while True:
@@ -50,7 +53,7 @@ def wait_up(side: Any, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | Non
         side.sleep(POLL_NS)
 
 
-def train(side: Any, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]:
+def train(side: End, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]:
     """Train again; as wait_up()."""
     side.card.write_register("LINK_COMMAND", field("LINK_COMMAND", retrain=1))
     side.sleep(POLL_NS)
@@ -60,7 +63,7 @@ def train(side: Any, limit: int = TRAIN_NS) -> tuple[dict[str, Any], int | None]
 # Length -------------------------------------------------------------------------------------------
 
 
-def round_trip(side: Any) -> float | None:
+def round_trip(side: End) -> float | None:
     """Nanoseconds from this end to the other and back, transceivers included; None without an
     answer.
 
@@ -84,7 +87,9 @@ def transceivers(profile: Any) -> dict[str, Any]:
         return tomllib.load(file)["link"]
 
 
-def cable_length(nanoseconds, link, clock_hz):
+def cable_length(
+    nanoseconds: float, link: Mapping[str, Any], clock_hz: float
+) -> tuple[float, float]:
     """(metres of cable, their error bound); `link` is the profile's table of that name: the
     transceivers.
 
@@ -97,7 +102,9 @@ def cable_length(nanoseconds, link, clock_hz):
     return max(0.0, one_way / link["delay_ns_per_m"]), cycle / 2 / link["delay_ns_per_m"]
 
 
-def ring_length(nanoseconds, link, clock_hz):
+def ring_length(
+    nanoseconds: float, link: Mapping[str, Any], clock_hz: float
+) -> tuple[float, float]:
     """(metres of a cable of a ring of two, on average; the error bound) from the way round; `link`
     as of cable_length().
 
@@ -114,7 +121,7 @@ def ring_length(nanoseconds, link, clock_hz):
 # Loopbacks ----------------------------------------------------------------------------------------
 
 
-def hears_itself(side: Any) -> bool:
+def hears_itself(side: End) -> bool:
     """Set LINK_CONTROL.phy and return whether this card then receives its own words.
 
     False: the transceiver has no loopback, or does not work. The card recognizes its own nonce.
@@ -129,7 +136,7 @@ def hears_itself(side: Any) -> bool:
     return heard
 
 
-def transceiver_delay(side):
+def transceiver_delay(side: End) -> tuple[float, float] | None:
     """(nanoseconds through this card's transmitter and receiver, their error bound); None without a
     loopback.
     """
@@ -140,7 +147,9 @@ def transceiver_delay(side):
     return None if trip is None else (trip / 2 - cycle / 2, cycle / 2)
 
 
-def prbs_alone(side, loopback, sequence, nanoseconds):
+def prbs_alone(
+    side: End, loopback: str, sequence: int, nanoseconds: int
+) -> tuple[int, int, bool] | None:
     """As prbs_result(), for a card in loopback, near or phy. Returns None without an answer."""
     if loopback == "phy" and not hears_itself(side):
         side.card.write_register("LINK_CONTROL", 0)
@@ -153,7 +162,7 @@ def prbs_alone(side, loopback, sequence, nanoseconds):
     return prbs_result(side)
 
 
-def prbs_echoed(ends, sequence, nanoseconds):
+def prbs_echoed(ends: Both, sequence: int, nanoseconds: int) -> tuple[int, int, bool]:
     """As prbs_result(), for the first card; the second card sends back what it receives."""
     ends.both(
         lambda side: side.sleep(SETTLE_NS),
@@ -161,7 +170,7 @@ def prbs_echoed(ends, sequence, nanoseconds):
     )
     ends.both(lambda side: prbs_settle(side, sequence), lambda side: None)
 
-    def count(side):
+    def count(side: End) -> tuple[int, int, bool]:
         prbs_start(side, sequence)
         side.sleep(nanoseconds)
         return prbs_result(side)
@@ -174,20 +183,20 @@ def prbs_echoed(ends, sequence, nanoseconds):
 # Bit errors ---------------------------------------------------------------------------------------
 
 
-def prbs_start(side, sequence):
+def prbs_start(side: End, sequence: int) -> None:
     """Send a sequence and check for it."""
     side.card.write_register(
         "LINK_CONTROL", field("LINK_CONTROL", transmit=sequence, check=sequence)
     )
 
 
-def prbs_settle(side, sequence):
+def prbs_settle(side: End, sequence: int) -> None:
     """Send a sequence, and wait until the other end sends it too."""
     side.card.write_register("LINK_CONTROL", field("LINK_CONTROL", transmit=sequence))
     side.sleep(SETTLE_NS)
 
 
-def prbs_count(side, sequence, nanoseconds):
+def prbs_count(side: End, sequence: int, nanoseconds: int) -> tuple[int, int, bool]:
     """After prbs_settle() at both ends: check for so long; as prbs_result(). It goes on sending,
     because the other end may still check: prbs_stop() follows when both have ended.
     """
@@ -196,12 +205,12 @@ def prbs_count(side, sequence, nanoseconds):
     return prbs_result(side, then=field("LINK_CONTROL", transmit=sequence))
 
 
-def prbs_stop(side):
+def prbs_stop(side: End) -> None:
     """Send no sequence any more."""
     side.card.write_register("LINK_CONTROL", 0)
 
 
-def prbs_result(side, then=0):
+def prbs_result(side: End, then: int = 0) -> tuple[int, int, bool]:
     """(words, wrong symbols, locked); LINK_CONTROL is `then` afterwards."""
     locked = status.read_state(side.card)["prbs"]
     words = side.card.read_register("LINK_PRBS_WORDS")
@@ -210,7 +219,9 @@ def prbs_result(side, then=0):
     return words, wrong, locked
 
 
-def prbs(ends, sequence, nanoseconds, loopback=None):
+def prbs(
+    ends: Both, sequence: int, nanoseconds: int, loopback: str | None = None
+) -> list[dict[str, Any] | None]:
     """Bit errors in both directions, as bit_errors() of each card, with `locked`: whether it found
     the sequence.
 
@@ -237,7 +248,7 @@ def upper_bound(errors: int, bits: int, confidence: float = 0.95) -> float:
     if not bits:
         return 1.0
 
-    def at_most(mean):
+    def at_most(mean: float) -> float:
         return math.fsum(
             math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(errors + 1)
         )
@@ -267,14 +278,14 @@ def sequence_of(name: str) -> int:
 # Rate and loss ------------------------------------------------------------------------------------
 
 
-def offer(side):
+def offer(side: Sender) -> int:
     """Register memory for the transfer; returns the key."""
     side.store = libdibber.alloc(2 * side.chunk)
     side.region = side.endpoint.register(side.store, RIGHT.REMOTE_WRITE)
     return side.region.key
 
 
-def send(side, key, total, block=0):
+def send(side: Sender, key: int, total: int, block: int = 0) -> tuple[float, list[str]]:
     """Put `total` bytes in puts of `side.chunk`; with `block`, blocks of so many bytes at a stride
     of twice their size.
 
@@ -289,7 +300,8 @@ def send(side, key, total, block=0):
         if block
         else libdibber.Walk(key, chunk)
     )
-    begin, under_way, left, bad = side.now(), 0, total // chunk, []
+    bad: list[str] = []
+    begin, under_way, left = side.now(), 0, total // chunk
     while under_way or left and not bad:
         while left and not bad and under_way < DEPTH:
             side.endpoint.put_strided(libdibber.Walk(region.key, chunk), walk, node=1 - side.node)
@@ -304,7 +316,7 @@ def send(side, key, total, block=0):
     return (total // chunk) * chunk / elapsed * 1e3, bad
 
 
-def wrong_bytes(side: Any, block: int = 0) -> int:
+def wrong_bytes(side: Sender, block: int = 0) -> int:
     """Number of received bytes that differ from the sent ones; the memory is released."""
     expected = pattern(side.chunk)
     if block:
@@ -316,14 +328,12 @@ def wrong_bytes(side: Any, block: int = 0) -> int:
     return wrong
 
 
-def pattern(length):
+def pattern(length: int) -> np.ndarray:
     """Bytes without two equal blocks of 256 beside each other."""
-    import numpy as np
-
     n = np.arange(length, dtype=np.uint32)
     return ((n * 2654435761 >> 13) & 0xFF).astype(np.uint8)
 
 
-def counters(side: Any) -> dict[str, Any]:
+def counters(side: End) -> dict[str, Any]:
     """Counters and clock of a card: a dictionary with `counters` and `cycles`."""
     return side.card.info()

@@ -3,10 +3,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from dibber_cli import counts
 from dibber_cli.errors import CommandError
 from dibber_cli.link import causes, measure, status
+from dibber_cli.link.end import End
+from dibber_cli.link.side import Ends
+from dibber_cli.link.tasks import Task
 
 MEGA = 1_000_000
 STOP_NS = 100_000  # no working card stops an idle link for so long
@@ -19,17 +24,23 @@ class Tester:
     ends : side.Ends. link : the profile's table of that name. seed : of the nonces
     """
 
-    def __init__(self, ends, link, seed, say):
+    def __init__(
+        self, ends: Ends, link: Mapping[str, Any], seed: int, say: Callable[[str], None]
+    ) -> None:
         self.ends, self.link, self.say = ends, link, say
         self.random = random.Random(seed)
-        self.result = {"verdict": "", "pass": False, "ring": any(s.ring for s in ends.sides)}
+        self.result: dict[str, Any] = {
+            "verdict": "",
+            "pass": False,
+            "ring": any(s.ring for s in ends.sides),
+        }
         # Its MAC measures bit errors, and switches may stand between.
         self.ethernet = any(side.ethernet for side in ends.sides)
         # Its packets wait for room, and its cables are measured together.
         self.ring = any(side.ring for side in ends.sides)
         self.doubts = 1  # error of the length in half cycles: of the round trip
 
-    def run(self, megabytes, prbs_ms):
+    def run(self, megabytes: int, prbs_ms: float) -> dict[str, Any]:
         if self.training() and self.flow():
             if not self.ethernet:
                 # On a ring a card in loopback is TEST, and does not tell its own words.
@@ -44,7 +55,7 @@ class Tester:
 
     # Steps ----------------------------------------------------------------------------------------
 
-    def training(self):
+    def training(self) -> bool:
         self.say("training")
         nonces = self.random.sample(range(1, 1 << 16), 2)
         self.ends.both(
@@ -67,7 +78,7 @@ class Tester:
             return False
         return True
 
-    def each_alone(self):
+    def each_alone(self) -> str:
         """Advice where to look, from a transceiver in loopback, without the cable."""
         if (
             self.ethernet
@@ -80,7 +91,7 @@ class Tester:
         self.result["phy_loopback"] = found
         if None in found:
             return ""
-        bad = [n for n, e in enumerate(found) if not e["locked"] or e["errors"]]
+        bad = [n for n, e in enumerate(found) if e and (not e["locked"] or e["errors"])]
         if not bad:
             return (
                 " Inside its transceiver each card hears itself without error: look at the "
@@ -91,11 +102,11 @@ class Tester:
             for n in bad
         )
 
-    def flow(self):
+    def flow(self) -> bool:
         """Check STOP: the other end may say STOP for a moment, and no card sends yet."""
         self.say("flow")
 
-        def stopped(side):
+        def stopped(side: End) -> tuple[dict[str, Any], dict[str, Any]]:
             first = status.read(side.card)
             side.sleep(STOP_NS)
             return first, status.read(side.card)
@@ -107,7 +118,7 @@ class Tester:
             self.result["verdict"] = "No flow. " + self.sentences(held)
         return not any(held)
 
-    def sentences(self, chosen):
+    def sentences(self, chosen: Iterable[object]) -> str:
         """The link's state at the chosen cards."""
         said = [
             f"Card {n}: {status.sentence(link)}"
@@ -116,7 +127,7 @@ class Tester:
         ]
         return " ".join(s if s[-1] in "?." else s + "." for s in said)
 
-    def transceivers(self):
+    def transceivers(self) -> None:
         """Measure the transceivers' own times. If the profile's times differ, the measured times
         count.
         """
@@ -134,7 +145,7 @@ class Tester:
             }
             self.doubts = 2  # and of the transceivers' measured times
 
-    def length(self):
+    def length(self) -> None:
         self.say("length")
         times = self.ends.both(measure.round_trip)
         self.result["round_trip_ns"] = times
@@ -148,14 +159,14 @@ class Tester:
             (round(self.doubts * l[1], 1) for l in lengths if l), default=None
         )
 
-    def bit_errors(self, milliseconds):
+    def bit_errors(self, milliseconds: float) -> None:
         self.say("bit errors")
         self.result["bit_errors"] = measure.prbs(
             self.ends, measure.sequence_of("PRBS31"), int(milliseconds * 1e6)
         )
         self.ends.both(measure.wait_up)
 
-    def rate(self, megabytes):
+    def rate(self, megabytes: int) -> None:
         before = self.ends.both(measure.counters)
         rates = []
         # First contiguous, then byte by byte with gaps. The target's PCIe cannot keep up with the
@@ -167,14 +178,9 @@ class Tester:
             self.say(name)
             _, key = self.ends.both(lambda side: None, measure.offer)
             (rate, bad), _ = self.ends.both(
-                lambda side, key=key, total=total, block=block: measure.send(
-                    side, key, total, block
-                ),
-                lambda side: None,
+                Task(measure.send, key, total, block), lambda side: None
             )
-            _, wrong = self.ends.both(
-                lambda side: None, lambda side, block=block: measure.wrong_bytes(side, block)
-            )
+            _, wrong = self.ends.both(lambda side: None, Task(measure.wrong_bytes, block))
             rates.append({"mb_per_s": round(rate, 1), "failed": bad, "bytes_wrong": wrong})
         after = self.ends.both(measure.counters)
         self.result["reset"] = [
@@ -195,7 +201,7 @@ class Tester:
 
     # Verdict --------------------------------------------------------------------------------------
 
-    def judge(self):
+    def judge(self) -> None:
         r = self.result
         faults = []
         if self.ethernet:
@@ -244,7 +250,7 @@ class Tester:
                     f"0 of {r['packets_sent']} packets lost."
                 )
 
-    def packet_faults(self):
+    def packet_faults(self) -> list[str]:
         """Results of the transfers of rate(), each as text."""
         r, faults = self.result, []
         for name in ("rate", "rate_stop"):
@@ -262,7 +268,7 @@ class Tester:
         return faults
 
 
-def rows(result):
+def rows(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """For output.table()."""
     found = []
     if result.get("train_ns") is not None:

@@ -8,8 +8,11 @@ import functools
 import queue
 import threading
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import libdibber
+import numpy as np
 from dibber.interface.description import HOST
 
 from dibber_cli import paths
@@ -22,6 +25,10 @@ ETHERNET, RING = (
     1 << next(f.lsb for f in HOST["FEATURES"].fields if f.name == name)
     for name in ("ethernet", "ring")
 )
+
+
+# Of a task: its result, which may be of any type.
+Answer = concurrent.futures.Future[Any]
 
 
 class Side(threading.Thread):
@@ -37,22 +44,31 @@ class Side(threading.Thread):
     ethernet       : whether its link is Ethernet: no bit sequences, and no cable of one length
     ring           : whether it is a node of a ring
     chunk          : bytes of a put between both, for measure; None for a link tester
+    store, region  : of measure.offer()
     """
 
-    def __init__(self, uri, node):
+    card: libdibber.Card
+    endpoint: libdibber.Endpoint
+    chunk: int
+    store: np.ndarray
+    region: libdibber.Region
+
+    def __init__(self, uri: str, node: int) -> None:
         super().__init__(daemon=True, name=f"card {node}")
         self.uri, self.node = uri, node
-        self.tasks = queue.SimpleQueue()
-        self.ready = concurrent.futures.Future()
+        self.tasks: queue.SimpleQueue[tuple[Callable[[Side], Any] | None, Answer]] = (
+            queue.SimpleQueue()
+        )
+        self.ready: Answer = concurrent.futures.Future()
         self.start()
 
-    def call(self, task):
+    def call(self, task: Callable[["Side"], Any] | None) -> Answer:
         """Let the thread run task(side); returns a Future."""
-        future = concurrent.futures.Future()
+        future: Answer = concurrent.futures.Future()
         self.tasks.put((task, future))
         return future
 
-    def run(self):
+    def run(self) -> None:
         try:
             self.card = libdibber.Card(self.uri)
         except BaseException as error:
@@ -65,7 +81,7 @@ class Side(threading.Thread):
             self.tester = is_tester(info)
             self.ethernet = bool(info["features"] & ETHERNET)
             self.ring = bool(info["features"] & RING)
-            self.endpoint = self.chunk = None
+            self.endpoint = self.chunk = None  # type: ignore[assignment]
             if not self.tester:
                 self.card.load_firmware(str(paths.FIRMWARE))
                 self.chunk = measure.SMALL if info["copies"] else measure.CHUNK
@@ -75,7 +91,7 @@ class Side(threading.Thread):
             self.card.close()
             self.ready.set_exception(error)
             return
-        answer = lambda: self.ready.set_result(None)
+        answer: Callable[[], None] = lambda: self.ready.set_result(None)
         while True:
             # Give the answer outside of the clock. Otherwise the other side may get its next task
             # before this side has left: it would find this side in the clock, do its task and leave
@@ -96,7 +112,7 @@ class Side(threading.Thread):
 
     # In tasks -------------------------------------------------------------------------------------
 
-    def sleep(self, nanoseconds):
+    def sleep(self, nanoseconds: int) -> None:
         """Wait for so much time (simulated, if a simulator keeps it), and ignore completions."""
         if self.tester:
             time.sleep(nanoseconds / 1e9)
@@ -107,7 +123,7 @@ class Side(threading.Thread):
             self.endpoint.poll()
             self.endpoint.poll_events()
 
-    def now(self):
+    def now(self) -> int:
         """Nanoseconds."""
         return time.monotonic_ns() if self.tester else self.endpoint.clock().now_ps // 1000
 
@@ -121,12 +137,12 @@ class Ends:
     testers : whether one is a link tester; then there are no packets
     """
 
-    def __init__(self, uris, nodes=None):
+    def __init__(self, uris: Sequence[str], nodes: Sequence[int] | None = None) -> None:
         """`nodes`: the number of each card; otherwise they are counted from 0."""
         numbers = range(len(uris)) if nodes is None else nodes
         self.sides = [Side(uri, node) for node, uri in zip(numbers, uris, strict=True)]
 
-    def __enter__(self):
+    def __enter__(self) -> "Ends":
         try:
             for ready in concurrent.futures.as_completed(
                 [side.ready for side in self.sides], START_SECONDS
@@ -142,7 +158,7 @@ class Ends:
                 side.chunk = min(other.chunk for other in self.sides)
         return self
 
-    def both(self, *tasks):
+    def both(self, *tasks: Callable[[Side], Any]) -> list[Any]:
         """Run tasks on both sides at once, one task for both or one for each; returns their
         results.
 
@@ -154,6 +170,6 @@ class Ends:
         concurrent.futures.wait(futures)
         return [future.result() for future in futures]
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         futures = [side.call(None) for side in self.sides if side.is_alive()]
         concurrent.futures.wait(futures, 10)

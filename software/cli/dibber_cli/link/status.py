@@ -140,7 +140,7 @@ def place_sentence(ring: Mapping[str, Any]) -> str:
     )
 
 
-def rows(link):
+def rows(link: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """For output.table()."""
     found = [
         ("state", sentence(link)),

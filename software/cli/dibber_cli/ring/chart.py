@@ -2,10 +2,12 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 
 matplotlib.use("Agg")
 
@@ -16,7 +18,7 @@ from dibber_cli.bench.chart import COLOURS, MARKERS
 KINDS = ("svg", "png")  # of files
 
 
-def _finish(axes, label: str, unit: str, title: str) -> None:
+def _finish(axes: Axes, label: str, unit: str, title: str) -> None:
     axes.set_ylim(0, 1.1 * max(axes.dataLim.y1, 1e-9))
     axes.set_xlabel(label)
     axes.set_ylabel(unit)
@@ -25,7 +27,7 @@ def _finish(axes, label: str, unit: str, title: str) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
 
 
-def _sweep(axes, results: list[dict[str, Any]]) -> None:
+def _sweep(axes: Iterable[Axes], results: list[dict[str, Any]]) -> None:
     """Throughput, latency and use over the first swept key; a line for each value of the others."""
     key, *others = results[0]["at"]
     places = list(dict.fromkeys(str(r["at"][key]) for r in results))
@@ -47,7 +49,7 @@ def _sweep(axes, results: list[dict[str, Any]]) -> None:
         _finish(one, key, unit, f"Model of a ring: {results[0]['name']}")
 
 
-def _run(axes, result: dict[str, Any]) -> None:
+def _run(axes: Sequence[Axes], result: dict[str, Any]) -> None:
     """Throughput, latency and links of each node."""
     nodes = [n["node"] for n in result["by_node"]]
     title = f"Model of a ring: {result['name']}"

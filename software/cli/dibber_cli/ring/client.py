@@ -8,10 +8,12 @@ read    : the source sends a packet without payload; the target answers with the
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from dibber_cli.ring.clock import Clock
+from dibber_cli.ring.clock import Clock, Event
 from dibber_cli.ring.figures import WorkCount
-from dibber_cli.ring.parameters import mean_bytes, targets_of
+from dibber_cli.ring.parameters import Parameters, mean_bytes, targets_of
 
 ASK, DATA, ANSWER = range(3)  # what a part of a block is
 
@@ -30,7 +32,7 @@ class Block:
 
     __slots__ = ("work", "source", "target", "bytes", "began", "missing", "part")
 
-    def __init__(self, work, source: int, target: int, size: int, began: int) -> None:
+    def __init__(self, work: "Work", source: int, target: int, size: int, began: int) -> None:
         self.work, self.source, self.target = work, source, target
         self.bytes, self.began = size, began
         self.missing = 0
@@ -51,7 +53,16 @@ class Work:
     seed       : of its random choices; a word
     """
 
-    def __init__(self, clock: Clock, parameters, workload, source, count: WorkCount, send, seed):
+    def __init__(
+        self,
+        clock: Clock,
+        parameters: Parameters,
+        workload: dict[str, Any],
+        source: int,
+        count: WorkCount,
+        send: Callable[[Block, int, int, int, int], None],
+        seed: str,
+    ) -> None:
         self.clock, self.workload, self.source = clock, workload, source
         self.count, self.send = count, send
         self.answer = round(parameters.client["answer_ns"] * 1e3)
@@ -69,7 +80,7 @@ class Work:
             for number in range(self.workload["outstanding"]):
                 self.begin()
 
-    def _open(self):
+    def _open(self) -> Iterator[Event]:
         """Blocks at random times, at the offered rate of payload: the times between two blocks are
         exponential (Poisson), or uniform from 0 to twice their mean.
         """
@@ -120,6 +131,6 @@ class Work:
         if self.workload["outstanding"] is not None:
             self.begin()
 
-    def _answer(self, event) -> None:
-        block = event.value
+    def _answer(self, event: Event) -> None:
+        block = event._value
         self._part(block, DATA if self.workload["kind"] == "read" else ANSWER)

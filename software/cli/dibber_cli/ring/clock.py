@@ -44,7 +44,7 @@ class Clock:
         """The same, but after other events of that time."""
         self._with(LAST, delay, callback, value)
 
-    def _with(self, priority, delay, callback, value):
+    def _with(self, priority: int, delay: int, callback: Callback, value: Any) -> None:
         self.events += 1
         event = Event(self.env)
         event._ok, event._value = True, value

@@ -2,11 +2,14 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from dibber_cli import output
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 
 FILES = Path(__file__).parent / "files"  # rings that have a name
 
@@ -37,7 +40,7 @@ def _chart_path(word: str) -> Path:
     return path
 
 
-def ring_model(arguments):
+def ring_model(arguments: argparse.Namespace) -> int:
     if arguments.validate:
         return _validate(arguments)
     if not arguments.parameters:
@@ -70,7 +73,7 @@ def ring_model(arguments):
     return 0
 
 
-def _validate(arguments):
+def _validate(arguments: argparse.Namespace) -> int:
     if arguments.parameters or arguments.set or arguments.sweep or arguments.chart:
         raise UsageError("--validate stands alone: it runs its own rings")
     from dibber_cli.ring import validate
@@ -84,7 +87,9 @@ def _validate(arguments):
     return 1 if wrong else 0
 
 
-def add_to(sub, group, command):
+def add_to(
+    sub: Commands, group: Callable[[Commands, str, str], Commands], command: Command
+) -> None:
     ring = group(sub, "ring", "A model of SCI and GigaRing rings.")
     p = command(
         ring,

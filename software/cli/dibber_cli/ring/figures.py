@@ -2,9 +2,10 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Sequence
 from typing import Any
 
-from dibber_cli.ring.items import ACCEPTED, ORDER, Packet
+from dibber_cli.ring.items import ACCEPTED, ORDER, Item, Packet
 
 PERCENTILES = (50, 95, 99)
 
@@ -22,7 +23,7 @@ class LinkCount:
         self.stalls: list[int] = []
         self.waits: list[int] = []  # in the bypass FIFO, of those that waited
 
-    def sent(self, item, start: int) -> None:
+    def sent(self, item: Item, start: int) -> None:
         """An item of the node leaves."""
         if start >= self.begin:
             if type(item) is Packet:
@@ -31,7 +32,7 @@ class LinkCount:
             else:
                 self.echoes += item.length
 
-    def passed(self, item, start: int, waited: int) -> None:
+    def passed(self, item: Item, start: int, waited: int) -> None:
         if start >= self.begin:
             if type(item) is Packet:
                 self.passing += item.length
@@ -115,7 +116,7 @@ class WorkCount:
             self.latencies.append(now - began)
 
 
-def _mean(values) -> float:
+def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 

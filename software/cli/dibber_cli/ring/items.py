@@ -52,7 +52,9 @@ class Packet:
         "left",
     )
 
-    def __init__(self, to: int, source: int, channel: int, bytes: int, length: int, block: Any):
+    def __init__(
+        self, to: int, source: int, channel: int, bytes: int, length: int, block: Any
+    ) -> None:
         self.to, self.source, self.channel = to, source, channel
         self.bytes, self.length, self.block = bytes, length, block
         self.number = 0
@@ -96,3 +98,6 @@ class Grant:
 
     def __init__(self, to: int, length: int, target: int, channel: int) -> None:
         self.to, self.length, self.target, self.channel = to, length, target, channel
+
+
+Item = Packet | Echo | Housekeeping | Grant

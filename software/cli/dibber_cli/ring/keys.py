@@ -29,12 +29,12 @@ class Number(Key):
         super().__init__(default)
         self.low, self.high = low, high
 
-    def check(self, path, value):
+    def check(self, path: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(f"'{path}' must be a number, and is {shown(value)}")
         return self._within(path, value)
 
-    def _within(self, path, value):
+    def _within(self, path: str, value: float) -> float:
         if math.isnan(value) or not self.low <= value <= self.high:
             raise ValueError(f"'{path}' = {shown(value)} is outside {self.low:g} … {self.high:g}")
         return value
@@ -43,14 +43,14 @@ class Number(Key):
 class Whole(Number):
     """A whole number of a range."""
 
-    def check(self, path, value):
+    def check(self, path: str, value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"'{path}' must be a whole number, and is {shown(value)}")
         return self._within(path, value)
 
 
 class Flag(Key):
-    def check(self, path, value):
+    def check(self, path: str, value: Any) -> bool:
         if not isinstance(value, bool):
             raise ValueError(f"'{path}' must be true or false, and is {shown(value)}")
         return value
@@ -63,7 +63,7 @@ class Choice(Key):
         super().__init__(default)
         self.words = words
 
-    def check(self, path, value):
+    def check(self, path: str, value: Any) -> str:
         if not isinstance(value, str) or value not in self.words:
             raise ValueError(f"'{path}' must be {' or '.join(self.words)}, and is {shown(value)}")
         return value
@@ -72,7 +72,7 @@ class Choice(Key):
 class Lengths(Number):
     """One number for all links, or a list with one for each. The list's length is checked later."""
 
-    def check(self, path, value):
+    def check(self, path: str, value: Any) -> Any:
         if isinstance(value, list):
             return [super(Lengths, self).check(f"{path}[{n}]", one) for n, one in enumerate(value)]
         return super().check(path, value)
@@ -81,7 +81,7 @@ class Lengths(Number):
 class Nodes(Key):
     """`"all"`, or a list of node numbers without doubles. Their range is checked later."""
 
-    def check(self, path, value):
+    def check(self, path: str, value: Any) -> Any:
         if value == "all":
             return value
         if not isinstance(value, list) or not value:

@@ -4,11 +4,12 @@
 
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dibber_cli.ring import figures
 from dibber_cli.ring.client import Block, Work
-from dibber_cli.ring.clock import Clock
+from dibber_cli.ring.clock import Clock, Event
 from dibber_cli.ring.figures import LinkCount, NodeCount, WorkCount
 from dibber_cli.ring.items import ACCEPTED, Grant, Housekeeping, Packet
 from dibber_cli.ring.parameters import Parameters
@@ -54,14 +55,14 @@ class Node:
             return Ages(room, kind == "retry")
         length = self.parameters.packet["echo_symbols"] * self.parameters.symbol_ps
 
-        def grant(source):
+        def grant(source: int) -> None:
             self.stations[ring].put(Grant(source, length, self.number, channel))
 
         return Grants(room, self.parameters.ring["nodes"], grant)
 
     # Receive --------------------------------------------------------------------------------------
 
-    def accept(self, ring: int):
+    def accept(self, ring: int) -> Callable[[Packet, int, int], str]:
         """The function that says what the echo of a packet on this ring says."""
         client = self.parameters.client
         fixed = round(1e3 * client["receive_ns"])
@@ -83,11 +84,11 @@ class Node:
 
         return answer
 
-    def echoed(self, ring: int):
+    def echoed(self, ring: int) -> Callable[[Packet], None]:
         """The function that hears that the echo of a packet on this ring leaves."""
         return lambda packet: self.buffers[ring][packet.channel].echoed()
 
-    def _taken(self, event) -> None:
+    def _taken(self, event: Event) -> None:
         packet, buffer = event._value
         buffer.free(packet)
         self.count.delivered(packet, self.clock.env.now)
@@ -208,7 +209,7 @@ class Model:
         for node in self.nodes:
             node.stations[ring].next = self.nodes[(node.number + step) % nodes].stations[ring]
 
-    def _housekeep(self, station: Station, period: int):
+    def _housekeep(self, station: Station, period: int) -> Iterator[Event]:
         """Node 0 sends two words of housekeeping in each period."""
         symbol = self.parameters.symbol_ps
         while True:
@@ -217,10 +218,10 @@ class Model:
             for word in range(2):
                 station.put(Housekeeping(0, symbol))
 
-    def _send(self, block, source, target, channel, size) -> None:
+    def _send(self, block: Block, source: int, target: int, channel: int, size: int) -> None:
         self.nodes[source].send(block, target, channel, size)
 
-    def run(self, progress=None) -> dict[str, Any]:
+    def run(self, progress: Callable[[float], None] | None = None) -> dict[str, Any]:
         """Run to the end; returns the figures (docs/ring-model.md lists them).
 
         progress : function(share of the simulated time that is done)
@@ -316,7 +317,7 @@ class Model:
     def _sources(self) -> list[int]:
         return sorted({source for work in self.parameters.workloads for source in work["sources"]})
 
-    def _ring(self, ring: int, links) -> dict[str, Any]:
+    def _ring(self, ring: int, links: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         own = [link for link in links if link["ring"] == ring]
         stalls = [t for count in self.links[ring] for t in count.stalls]
         return {

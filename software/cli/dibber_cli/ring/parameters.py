@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import os
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from dibber_cli import files
@@ -188,7 +189,7 @@ def checked(raw: dict[str, Any]) -> Parameters:
     return Parameters(name=name, raw=copy.deepcopy(raw), **values)
 
 
-def _check_sizes(values):
+def _check_sizes(values: Mapping[str, Any]) -> None:
     """What one table alone cannot say."""
     ring, node, packet, limit = (values[t] for t in ("ring", "node", "packet", "limit"))
     if not isinstance(ring["wire_m"], list):
@@ -216,7 +217,7 @@ def _check_sizes(values):
         raise ValueError("'limit.least' is above 'limit.most'")
 
 
-def _check_workload(path, workload, values):
+def _check_workload(path: str, workload: dict[str, Any], values: Mapping[str, Any]) -> None:
     nodes, channels = values["ring"]["nodes"], values["buffers"]["channels"]
     for key in ("sources", "targets"):
         if workload[key] == "all":

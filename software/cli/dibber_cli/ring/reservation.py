@@ -77,7 +77,7 @@ class Ages:
         self.served = self.served or age
         return age
 
-    def _came(self, label):
+    def _came(self, label: str) -> None:
         if self.reserves:
             self.waiting[label] -= 1
             if not self.waiting[label]:

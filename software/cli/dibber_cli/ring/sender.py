@@ -3,9 +3,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
-from dibber_cli.ring.clock import Clock
+from dibber_cli.ring.clock import Clock, Event
+from dibber_cli.ring.figures import NodeCount
 from dibber_cli.ring.items import ACCEPTED, ORDER, Echo, Grant, Packet
+from dibber_cli.ring.parameters import Parameters
 
 Flow = tuple[int, int]  # target, channel
 
@@ -32,7 +36,7 @@ class Sender:
     freed : function(): a send buffer is free
     """
 
-    def __init__(self, clock: Clock, parameters, count) -> None:
+    def __init__(self, clock: Clock, parameters: Parameters, count: NodeCount) -> None:
         self.clock, self.count = clock, count
         buffers, client = parameters.buffers, parameters.client
         self.channels = range(buffers["channels"])
@@ -94,8 +98,8 @@ class Sender:
             else:
                 self._launch(packet)
 
-    def _written(self, event) -> None:
-        packet = event.value
+    def _written(self, event: Event) -> None:
+        packet = event._value
         self.filling[packet.channel] = False
         self._launch(packet)
         self._fill(packet.channel)
@@ -109,15 +113,16 @@ class Sender:
             self.filled[packet.channel].append(packet)
             self._changed()
 
-    def _launched(self, event) -> None:
-        self.filled[event.value.channel].append(event.value)
+    def _launched(self, event: Event) -> None:
+        packet = event._value
+        self.filled[packet.channel].append(packet)
         self._changed()
 
     # Choice ---------------------------------------------------------------------------------------
 
     def _ready(self, channel: int) -> Packet | None:
         """The packet of a channel that may begin, or None."""
-        if self.limit and self.limit["each"] == "channel" and self._over(channel, channel):
+        if self.limit and self.limit["each"] == "channel" and self._over(self.limit, channel):
             return None
         stopped = set()
         for packet in self.again[channel]:
@@ -135,13 +140,14 @@ class Sender:
         flow = packet.to, channel
         if flow in stopped or self.marked.get(flow):
             return None
-        if self.limit and self.limit["each"] == "flow" and self._over(flow, channel):
+        if self.limit and self.limit["each"] == "flow" and self._over(self.limit, flow):
             return None
         return packet
 
-    def _over(self, key, channel: int) -> bool:
-        sent = self.out.get(key, 0) if self.limit["each"] == "flow" else self.sent[channel]
-        return sent >= self.limits.get(key, self.limit["most"])
+    def _over(self, limit: Mapping[str, Any], key: Flow | int) -> bool:
+        """`key`: a flow, or a channel, as limit["each"] says."""
+        sent = self.sent[key] if isinstance(key, int) else self.out.get(key, 0)
+        return sent >= self.limits.get(key, limit["most"])
 
     def _changed(self) -> None:
         before = self.wants
@@ -201,8 +207,9 @@ class Sender:
             self.again[channel].append(packet)
             self._changed()
 
-    def _retry(self, event) -> None:
-        self.again[event.value.channel].append(event.value)
+    def _retry(self, event: Event) -> None:
+        packet = event._value
+        self.again[packet.channel].append(packet)
         self._changed()
 
     def granted(self, grant: Grant) -> None:

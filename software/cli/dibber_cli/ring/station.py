@@ -20,8 +20,11 @@ docs/design/ring.md):
 
 from collections import deque
 
-from dibber_cli.ring.clock import Clock
-from dibber_cli.ring.items import Echo, Grant, Housekeeping, Idle, Packet
+from dibber_cli.ring.clock import Clock, Event
+from dibber_cli.ring.figures import LinkCount
+from dibber_cli.ring.items import Echo, Grant, Housekeeping, Idle, Item, Packet
+from dibber_cli.ring.parameters import Parameters
+from dibber_cli.ring.sender import Sender
 
 PASSING, HOLDING = range(2)  # HOLDING: sending an item of this node, or in recovery behind it
 
@@ -45,7 +48,15 @@ class Station:
     echoed : function(Packet): its echo leaves, or is in the bypass FIFO
     """
 
-    def __init__(self, node, clock: Clock, sender, count, parameters, hop: int) -> None:
+    def __init__(
+        self,
+        node: int,
+        clock: Clock,
+        sender: Sender,
+        count: LinkCount,
+        parameters: Parameters,
+        hop: int,
+    ) -> None:
         self.node, self.clock, self.env = node, clock, clock.env
         self.sender, self.count, self.hop = sender, count, hop
         symbol = parameters.symbol_ps
@@ -74,7 +85,7 @@ class Station:
 
     # Input ----------------------------------------------------------------------------------------
 
-    def arrive(self, event) -> None:
+    def arrive(self, event: Event) -> None:
         """The first symbol of an item could leave now; or, without an item, an idle with a go bit
         came behind one without.
         """
@@ -86,7 +97,7 @@ class Station:
         else:
             self._strip(item, idle)
 
-    def _strip(self, item, idle: Idle | None) -> None:
+    def _strip(self, item: Item, idle: Idle | None) -> None:
         now = self.env._now
         self.strips_until = now + item.length
         if self.began == now:  # no idle was between this node's first symbol and the item
@@ -98,13 +109,13 @@ class Station:
         else:
             self.clock.after(item.length, self._told, (item, idle))
 
-    def _turn(self, event) -> None:
+    def _turn(self, event: Event) -> None:
         """A packet for this node becomes its echo."""
         echo, idle = event._value
         self._pass(echo, idle)
         self.echoed(echo.packet)
 
-    def _told(self, event) -> None:
+    def _told(self, event: Event) -> None:
         """The last symbol of an echo, grant or housekeeping for this node is here."""
         item, idle = event._value
         if type(item) is Echo:
@@ -114,7 +125,7 @@ class Station:
         if idle is not None:
             self.clock.before_others(self.separator, self._stripped, idle)
 
-    def _stripped(self, event) -> None:
+    def _stripped(self, event: Event) -> None:
         """Of an item that was taken off the ring, only its idle is left."""
         idle = event._value
         self.received, self.received_go = idle, False
@@ -149,7 +160,7 @@ class Station:
     def _has_go(self) -> bool:
         return self.run_go or self.emitted.go
 
-    def _pass(self, item, idle: Idle | None) -> None:
+    def _pass(self, item: Item, idle: Idle | None) -> None:
         """Send an item on, at once or by the bypass FIFO, with an idle behind it or without."""
         now = start = self.env._now
         if self.state != PASSING and self.free_at <= now:
@@ -184,7 +195,7 @@ class Station:
             self.watching = True
             self.clock.after_others(self.free_at - self.env._now, self._freed)
 
-    def _freed(self, event) -> None:
+    def _freed(self, event: Event) -> None:
         """The output may be free now."""
         self.watching = False
         if self.free_at > self.env._now:
@@ -238,7 +249,7 @@ class Station:
         packet.left = now + packet.length
         self._send(packet, now)
 
-    def _send(self, item, now: int) -> None:
+    def _send(self, item: Item, now: int) -> None:
         self.state, self.began = HOLDING, now
         self.saved = None if now < self.strips_until else self.received_go or self.received.go
         self.before, self.before_go = self.emitted, self.run_go

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import re
 import tomllib
+from collections.abc import Callable
 from typing import Any
 
 from dibber_cli.errors import CommandError, UsageError
@@ -77,7 +78,11 @@ def points(parameters: Parameters, sweeps: list[Sweep]) -> list[tuple[dict[str, 
     return found
 
 
-def run(parameters: Parameters, sweeps: list[Sweep], progress=None) -> list[dict[str, Any]]:
+def run(
+    parameters: Parameters,
+    sweeps: list[Sweep],
+    progress: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
     """The figures of each point, with the swept values as "at".
 
     progress : function(values of the point that is done)

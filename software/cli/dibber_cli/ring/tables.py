@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dibber_cli import output
@@ -13,7 +14,7 @@ def _times(latency: dict[str, float]) -> list[str]:
     return [f"{latency[key]:.0f}" for key in ("mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns")]
 
 
-def _table(title, headings, rows):
+def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     print(f"\n{title}")
     output.table(headings, rows)
 

@@ -56,7 +56,7 @@ class Row:
         return {**dataclasses.asdict(self), "good": self.good}
 
 
-def _run(parameters: Parameters, **changes) -> dict[str, Any]:
+def _run(parameters: Parameters, **changes: Any) -> dict[str, Any]:
     """The figures of a run; a key is written table__key."""
     named = {key.replace("__", "."): value for key, value in changes.items()}
     return Model(parameters.changed(named)).run()
@@ -111,7 +111,7 @@ def sci(quick: bool = False) -> Iterator[Row]:
         yield from _hot_sender(ring)
 
 
-def _starved(ring, short):
+def _starved(ring: Parameters, short: float) -> Iterator[Row]:
     """All nodes are busy and none sends to node 0. So no packet is taken off there, and the others
     leave it no gap.
     """
@@ -125,7 +125,7 @@ def _starved(ring, short):
     yield Row(f"{name}, go bits", shares[True], 50.0, "%", "above")
 
 
-def _hot_sender(ring):
+def _hot_sender(ring: Parameters) -> Iterator[Row]:
     """Node 0 sends all it can, the others a little."""
     raw = {**ring.raw, "ring": {**ring.raw["ring"], "nodes": 16}}
     hot = {**ring.raw["workload"][0], "sources": [0]}
@@ -172,7 +172,7 @@ def gigaring(quick: bool = False) -> Iterator[Row]:
         yield from _blocks(ring, half)
 
 
-def _blocks(ring, peak):
+def _blocks(ring: Parameters, peak: float) -> Iterator[Row]:
     """The shape of the curve over the size of a block, with one block at a time."""
     at = {
         words: _run(ring, workload__block_bytes=8 * words, workload__outstanding=1)["total"]["mbps"]

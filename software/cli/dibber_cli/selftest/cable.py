@@ -5,7 +5,7 @@
 from dibber.interface.description import PRBS
 
 from dibber_cli.link import measure, status
-from dibber_cli.selftest.examinee import Impossible, Wrong
+from dibber_cli.selftest.examinee import Examinee, Impossible, Wrong
 
 SEQUENCES = ("PRBS7", "PRBS15", "PRBS23", "PRBS31")
 LOOP_NS = 50_000
@@ -14,7 +14,7 @@ STOP_NS = 100_000  # no working card stops an idle link for so long
 CABLES = {"NO_SIGNAL": "none", "LOOPBACK": "loopback"}  # by the reason; others are wrong
 
 
-def near_end(self):
+def near_end(self: Examinee) -> str:
     """Each sequence through the symbol coder and back, before the PHY: there is no error, and an
     injected error is found.
     """
@@ -42,7 +42,7 @@ def near_end(self):
     return f"{', '.join(SEQUENCES)}: 0 errors in {bits:.2g} bits, and each injected one found"
 
 
-def transceiver(self):
+def transceiver(self: Examinee) -> str:
     """A sequence through the transceiver and back, if it has a loopback of its own."""
     self.needs_program()
     try:
@@ -59,7 +59,7 @@ def transceiver(self):
     return f"PRBS31: 0 errors in {words * measure.BITS_WORD:.2g} bits"
 
 
-def link(self):
+def link(self: Examinee) -> str:
     """Train with this card's own nonce, and name the other end.
 
     Without a cable, or with a loopback plug, the card itself is not at fault. But if both cards are
@@ -86,8 +86,14 @@ def link(self):
         if trip is None:
             raise Wrong("up, and the other end does not answer a ping")
         self.cable = "direct"
+        # It may have come up only while this card waited for the other one.
+        microseconds = (
+            f"more than {measure.TRAIN_NS // 1000}"
+            if nanoseconds is None
+            else f"{nanoseconds / 1000:.0f}"
+        )
         return (
-            f"direct: up after {nanoseconds / 1000:.0f} µs, the other end is "
+            f"direct: up after {microseconds} µs, the other end is "
             f"{found['peer']:04x}, round trip {trip:.0f} ns"
         )
     self.cable = CABLES.get(found["reason"], "wrong")

@@ -2,18 +2,23 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import argparse
 import contextlib
 import json
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
 
 from dibber_cli import numbers, output, paths, profile, simulator
 from dibber_cli.errors import CommandError, UsageError
+from dibber_cli.intermixed import Command, Commands
 from dibber_cli.selftest import cable, deposits, program, registers
 from dibber_cli.selftest.examinee import PASS, Examinee, Meeting
 from dibber_cli.simulator import Pair
 
-ITEMS = (
+Items = Sequence[tuple[str, Callable[[Examinee], str]]]
+
+ITEMS: Items = (
     ("identity", registers.identity),
     ("PCIe", registers.pcie),
     ("scratch register", registers.scratch),
@@ -30,7 +35,7 @@ ITEMS = (
 )
 
 
-def examine(examinee, items):
+def examine(examinee: Examinee, items: Items) -> None:
     """All items of one card; a card that cannot be opened has only the first one."""
     try:
         for name, test in items:
@@ -41,7 +46,12 @@ def examine(examinee, items):
         examinee.close()
 
 
-def run(uris, seed, say=lambda text: None, items=ITEMS):
+def run(
+    uris: Sequence[str],
+    seed: int,
+    say: Callable[[str], None] = lambda text: None,
+    items: Items = ITEMS,
+) -> list[Examinee]:
     """Examine one card or both, each in a thread of its own, as the simulator's clock requires;
     returns the Examinees.
     """
@@ -61,7 +71,7 @@ def run(uris, seed, say=lambda text: None, items=ITEMS):
 
 
 @contextlib.contextmanager
-def _cards(arguments):
+def _cards(arguments: argparse.Namespace) -> Iterator[Sequence[str]]:
     """The given URIs, or those of a simulated pair with the cable that the options describe."""
     if arguments.uris:
         yield arguments.uris
@@ -71,7 +81,7 @@ def _cards(arguments):
         yield pair.uris
 
 
-def selftest(arguments):
+def selftest(arguments: argparse.Namespace) -> int:
     if len(arguments.uris) > 2:
         raise UsageError("give one card or two", "or none, for a simulated pair")
     if arguments.uris and arguments.fault:
@@ -80,7 +90,7 @@ def selftest(arguments):
         raise CommandError(f"{paths.FIRMWARE} is not built", "run 'make firmware'")
     shown = sys.stderr.isatty() and not arguments.json
 
-    def say(text):
+    def say(text: str) -> None:
         if shown:
             print(f"\r\x1b[K{text}", end=" …" if text else "", file=sys.stderr, flush=True)
 
@@ -119,7 +129,7 @@ CABLES = {
 }
 
 
-def verdict(cards):
+def verdict(cards: Sequence[Examinee]) -> str:
     """A sentence for each card."""
     said = []
     for card in cards:
@@ -138,7 +148,9 @@ def verdict(cards):
     return "\n".join(said)
 
 
-def add_to(sub, command, add_profile):
+def add_to(
+    sub: Commands, command: Command, add_profile: Callable[[argparse.ArgumentParser], None]
+) -> None:
     """Add `selftest` to the command line. `command` and `add_profile` are dibber_cli.main's."""
     p = command(
         sub,

@@ -9,7 +9,7 @@ import numpy as np
 from dibber.interface.description import RIGHT, STATUS, C
 from libdibber import Walk
 
-from dibber_cli.selftest.examinee import Impossible, Wrong
+from dibber_cli.selftest.examinee import Examinee, Impossible, Wrong
 
 SIZE = 16 * 1024  # bytes of a source …
 SMALL = 4 * 1024  # … on a card behind a UART, which has little memory
@@ -34,11 +34,11 @@ CONTENTS = {
 }
 
 
-def _strided(key, block, stride, offset, length):
+def _strided(key: int, block: int, stride: int, offset: int, length: int) -> Walk:
     return Walk(key, block, offset, ((length // block, stride),))
 
 
-def shapes(source, target, size=SIZE):
+def shapes(source: int, target: int, size: int = SIZE) -> list[tuple[str, Walk, Walk]]:
     """Pairs of walks from region `source` to region `target`: name, both walks. They do not
     overlap in the target.
     """
@@ -52,24 +52,24 @@ def shapes(source, target, size=SIZE):
     ]
 
 
-def content(name, seed, node, size=SIZE):
+def content(name: str, seed: int, node: int, size: int = SIZE) -> np.ndarray:
     """Source bytes of card `node` for the pattern `name`."""
     return CONTENTS[name](np.random.default_rng((seed, list(CONTENTS).index(name), node)), size)
 
 
-def expected(data):
+def expected(data: np.ndarray) -> np.ndarray:
     """A target after all shapes of a source that holds `data`."""
     memory = np.full(SPARSE * len(data), FILL, dtype=np.uint8)
     for _, source, target in shapes(0, 0, len(data)):
 
-        def places(walk):
+        def places(walk: Walk) -> np.ndarray:
             return (np.array(walk.blocks())[:, None] + np.arange(walk.block)).ravel()
 
         memory[places(target)] = data[places(source)]
     return memory
 
 
-def _finish(self, count):
+def _finish(self: Examinee, count: int) -> None:
     """Take `count` completions."""
     while count:
         if not self.endpoint.wait(LINE_NS if self.copies else WAIT_NS):
@@ -80,7 +80,7 @@ def _finish(self, count):
             count -= 1
 
 
-def _compare(name, found, wanted):
+def _compare(name: str, found: np.ndarray, wanted: np.ndarray) -> None:
     wrong = np.flatnonzero(found != wanted)
     if len(wrong):
         first = int(wrong[0])
@@ -91,7 +91,7 @@ def _compare(name, found, wanted):
         )
 
 
-def deposits(self):
+def deposits(self: Examinee) -> str:
     """Puts of all shapes with all contents, gets, inline puts and atomics; gaps and guards are
     compared too.
     """
@@ -130,7 +130,7 @@ def deposits(self):
     )
 
 
-def _small(self, target, key):
+def _small(self: Examinee, target: libdibber.Region, key: int) -> int:
     """Inline puts of every length, and additions to one counter."""
     target.memory[:] = FILL
     self.meet()

@@ -4,9 +4,11 @@
 
 import random
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from libdibber import DibberError
+from libdibber import Card, DibberError, Endpoint
 
 from dibber_cli import simulator
 from dibber_cli.errors import CommandError
@@ -39,11 +41,11 @@ class Meeting:
     A thread that cannot go on calls leave(); then meet() raises Impossible in the other one.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.barrier = threading.Barrier(2)
         self.values = [None, None]
 
-    def meet(self, node, value):
+    def meet(self, node: int, value: Any) -> Any:
         """The other's value."""
         try:
             self.values[node] = value
@@ -54,7 +56,7 @@ class Meeting:
             raise Impossible("the other card does not get so far") from None
         return other
 
-    def leave(self):
+    def leave(self) -> None:
         self.barrier.abort()
 
 
@@ -74,15 +76,25 @@ class Examinee:
     say            : called with the name of each item
     """
 
-    def __init__(self, uri, node, seed, meeting=None, say=lambda text: None):
+    card: Card
+    endpoint: Endpoint
+
+    def __init__(
+        self,
+        uri: str,
+        node: int,
+        seed: int,
+        meeting: Meeting | None = None,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self.uri, self.node, self.seed = uri, node, seed
         self.meeting, self.say = meeting, say
         self.random = random.Random(f"{seed}/{node}/{uri if meeting is None else ''}")
-        self.card = self.endpoint = None
-        self.clock_hz, self.cable, self.items = 0, "", []
-        self.copies = False
+        self.card = self.endpoint = None  # type: ignore[assignment]
+        self.clock_hz, self.cable, self.copies = 0, "", False
+        self.items: list[Item] = []
 
-    def examine(self, name, test):
+    def examine(self, name: str, test: Callable[["Examinee"], str]) -> None:
         """Run one item: test(self) returns its detail, or raises Wrong or Impossible."""
         self.say(f"card {self.node}: {name}")
         try:
@@ -94,7 +106,7 @@ class Examinee:
             found = Item(name, SKIPPED, str(reason))
         self.items.append(found)
 
-    def result(self):
+    def result(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "uri": simulator.without_folders(self.uri),
@@ -106,21 +118,21 @@ class Examinee:
         }
 
     @property
-    def failed(self):
+    def failed(self) -> list[str]:
         """Names of the items that failed."""
         return [item.item for item in self.items if item.verdict == FAIL]
 
     # For items ------------------------------------------------------------------------------------
 
-    def needs_program(self):
+    def needs_program(self) -> None:
         if self.endpoint is None:
             raise Impossible("the control program does not run")
 
-    def now(self):
+    def now(self) -> int:
         """Nanoseconds, simulated where the simulator keeps the time."""
         return self.endpoint.clock().now_ps // 1000
 
-    def sleep(self, nanoseconds):
+    def sleep(self, nanoseconds: int) -> None:
         """Wait for so much time, and ignore completions."""
         end = self.now() + nanoseconds
         while (left := end - self.now()) > 0:
@@ -128,14 +140,14 @@ class Examinee:
             self.endpoint.poll()
             self.endpoint.poll_events()
 
-    def meet(self, value=None):
+    def meet(self, value: Any = None) -> Any:
         """Meet the other card's thread, outside the clock; returns its value. Raises Impossible."""
         if self.meeting is None:
             raise Impossible("give the other card too, whose program must answer")
         with self.endpoint.outside_clock():
             return self.meeting.meet(self.node, value)
 
-    def close(self):
+    def close(self) -> None:
         """Close card and endpoint; the other card's thread waits no longer."""
         if self.meeting:
             self.meeting.leave()
@@ -143,4 +155,4 @@ class Examinee:
             self.endpoint.close()
         if self.card:
             self.card.close()
-        self.card = self.endpoint = None
+        self.card = self.endpoint = None  # type: ignore[assignment]

@@ -8,7 +8,7 @@ import struct
 from dibber.interface.description import COMMAND, FLAG, OPCODE, STATUS, C
 
 from dibber_cli import paths
-from dibber_cli.selftest.examinee import Impossible, Wrong
+from dibber_cli.selftest.examinee import Examinee, Impossible, Wrong
 
 NOPS = 150  # more than twice around a completion queue of 64
 WAIT_NS = 50_000_000
@@ -20,7 +20,7 @@ CLOCK_PART = 0.01  # its largest allowed error, as a part
 # Start --------------------------------------------------------------------------------------------
 
 
-def start(self):
+def start(self: Examinee) -> str:
     """Load the real control program and open an endpoint of it."""
     self.card.set_node(self.node)
     self.card.load_firmware(str(paths.FIRMWARE))
@@ -28,7 +28,7 @@ def start(self):
     return f"identity {self.card.info()['mcp_identity']:08x} runs"
 
 
-def clock(self):
+def clock(self: Examinee) -> str:
     """The card's cycles beside the time of the program."""
     self.needs_program()
     simulated = self.endpoint.clock().simulated
@@ -44,14 +44,14 @@ def clock(self):
 # Queues -------------------------------------------------------------------------------------------
 
 
-def nop(flags=0):
+def nop(flags: int = 0) -> bytes:
     """A command that only completes."""
     slot = bytearray(C.SLOT_BYTES)
     struct.pack_into("<BB", slot, COMMAND["opcode"].offset, OPCODE.NOP, flags)
     return bytes(slot)
 
 
-def queues(self):
+def queues(self: Examinee) -> str:
     """Commands through all slots, and completions around the queue in host memory: the card writes
     each by DMA.
     """
@@ -80,7 +80,7 @@ def queues(self):
     return f"{NOPS} commands, each with its completion in host memory, in order"
 
 
-def interrupts(self):
+def interrupts(self: Examinee) -> str:
     """Each endpoint's vector alone: only the requested one is raised."""
     self.needs_program()
     if self.copies:

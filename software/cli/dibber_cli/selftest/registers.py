@@ -7,6 +7,7 @@ memory.
 import struct
 import tempfile
 import zlib
+from collections.abc import Iterator
 
 import libdibber
 import numpy as np
@@ -15,7 +16,7 @@ from libdibber import DibberError
 
 from dibber_cli.link import tester
 from dibber_cli.link.status import fields
-from dibber_cli.selftest.examinee import Wrong
+from dibber_cli.selftest.examinee import Examinee, Wrong
 
 # Counters that must stay 0.
 ERRORS = (
@@ -28,7 +29,7 @@ ENDPOINTS = tuple(2**n for n in range(1, C.ENDPOINTS.bit_length()))  # that a ca
 # Identity and PCIe --------------------------------------------------------------------------------
 
 
-def identity(self):
+def identity(self: Examinee) -> str:
     """Open the card; libdibber checks magic and interface. The other values must be possible with
     this interface.
     """
@@ -38,7 +39,7 @@ def identity(self):
     self.copies = bool(info["copies"])
     if tester.is_tester(info):
         self.card.close()
-        self.card = None
+        self.card = None  # type: ignore[assignment]
         raise Wrong(f"a link tester: {tester.ADVICE}")
     geometry = fields("GEOMETRY", self.card.read_register("GEOMETRY"))
     wanted = {"slots": C.SLOTS, "regions": C.REGIONS, "nodes": C.NODES}
@@ -58,7 +59,7 @@ def identity(self):
     )
 
 
-def pcie(self):
+def pcie(self: Examinee) -> str:
     """The PHY's negotiated values must be legal: PCIe Base 3.0, 7.8.4, table 7-13."""
     status = fields("PCIE_STATUS", self.card.read_register("PCIE_STATUS"))
     for name, value in status.items():
@@ -67,7 +68,7 @@ def pcie(self):
     return f"maximum payload {status['max_payload']}, read request {status['max_request']} bytes"
 
 
-def pcie_errors(self):
+def pcie_errors(self: Examinee) -> str:
     """At the end: no malformed TLP of the host, no unanswered read, no unexpected completion."""
     counted = self.card.info()["counters"]
     if wrong := [f"{name} {counted[name]}" for name in ERRORS if counted[name]]:
@@ -78,13 +79,13 @@ def pcie_errors(self):
 # Scratch ------------------------------------------------------------------------------------------
 
 
-def words():
+def words() -> list[int]:
     """Walking ones, walking zeros, checkerboards."""
     ones = [1 << n for n in range(32)]
     return [*ones, *(~one & 0xFFFFFFFF for one in ones), 0x55555555, 0xAAAAAAAA, 0xFFFFFFFF, 0]
 
 
-def scratch(self):
+def scratch(self: Examinee) -> str:
     """Every bit of a register alone. In between another register on the same bus is written."""
     before, nonce = self.card.read_register("SCRATCH"), self.card.read_register("LINK_NONCE")
     for word in words():
@@ -103,7 +104,7 @@ def scratch(self):
 READY = 0x7E570001  # published by the program of the test image
 
 
-def _idle_program():
+def _idle_program() -> list[int]:
     """RISC-V words that publish READY and then loop. They write no memory."""
     t0, t1 = 5, 6
     offset = MCP["IDENTITY"].offset
@@ -120,7 +121,7 @@ def _idle_program():
     ]  # j    .
 
 
-def patterns(sram_bytes):
+def patterns(sram_bytes: int) -> Iterator[np.ndarray]:
     """Two contents of an SRAM of so many bytes: all words differ, and each bit is once 0 and once
     1.
     """
@@ -131,7 +132,7 @@ def patterns(sram_bytes):
         yield content
 
 
-def image(content, sram_bytes):
+def image(content: np.ndarray, sram_bytes: int) -> bytes:
     """A control program image for a card with so much SRAM, as firmware/image.py makes them."""
     body = content.astype("<u4").tobytes()
     header = bytearray(FIRMWARE_HEADER.size)
@@ -149,7 +150,7 @@ def image(content, sram_bytes):
     return bytes(header) + body
 
 
-def sram(self):
+def sram(self: Examinee) -> str:
     """Fill the SRAM through the firmware window, start a program that leaves it alone, and read all
     of it back.
     """

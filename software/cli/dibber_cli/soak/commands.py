@@ -5,6 +5,10 @@
 from dataclasses import dataclass, field
 
 from dibber.interface.description import STATUS
+from libdibber import List
+
+# Key, block, offset, levels and list, as libdibber.Walk takes them.
+Walk = tuple[int, int, int, tuple[tuple[int, int], ...], List | None]
 
 
 @dataclass
@@ -37,13 +41,13 @@ class Command:
     options: dict = field(default_factory=dict)
     status: int = STATUS.OK
     length: int = 0
-    value: int = 0
+    value: int | None = 0
     written: tuple = ()
     digest: tuple = ()
     mistake: str = ""
 
     @property
-    def lists(self):
+    def lists(self) -> tuple[str, ...]:
         """The sides that have an index list."""
         return tuple(
             side

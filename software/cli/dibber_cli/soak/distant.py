@@ -8,6 +8,10 @@ places.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
+from typing import Any
+
+from libdibber import Exchange
 from libdibber.exchange import ExchangeError
 
 from dibber_cli import paths
@@ -23,7 +27,9 @@ MOST_PLACES = 1000  # wrong places that an answer names
 MOST_ROUND = 1000  # commands of a side in a round that a client may order
 
 
-def turn_of(seed, number, memory, keys, size):
+def turn_of(
+    seed: int, number: int, memory: Memory, keys: plan.Keys, size: int
+) -> tuple[plan.Round, Turn]:
     """(the Round, the order to both programs). `memory` is the model, and goes on to its end."""
     todo = plan.Round(seed, number, memory, keys, size)
     return todo, Turn(number, todo.commands, todo.notices, todo.depth, todo.lists)
@@ -32,9 +38,10 @@ def turn_of(seed, number, memory, keys, size):
 class Server(remote.Server):
     """The client's end. The Soak tells `keys` and `size` before it orders a Turn."""
 
-    keys, size = None, 0
+    keys: plan.Keys | None = None
+    size = 0
 
-    def send(self, order):
+    def send(self, order: Any) -> None:
         self.orders += 1
         if order and order != COUNT:
             what = order[0]
@@ -47,7 +54,7 @@ class Server(remote.Server):
             }
         self.exchange.publish(f"order-{self.orders}", remote.encode(order))
 
-    def recv(self):
+    def recv(self) -> dict[str, Any]:
         answer = super().recv()
         try:
             # JSON has no numbers as keys, and no tuples.
@@ -62,11 +69,11 @@ class Server(remote.Server):
 class Client(remote.Client):
     """The server's end, with the model."""
 
-    def __init__(self, exchange, seed):
+    def __init__(self, exchange: Exchange, seed: int) -> None:
         super().__init__(exchange, ())
         self.seed, self.memory = seed, Memory(seed)
 
-    def recv(self):
+    def recv(self) -> Any:
         self.orders += 1
         name = f"order-{self.orders}"
         data = self.exchange.look_up(remote.CLIENT, name, remote.ORDER_SECONDS)
@@ -84,7 +91,7 @@ class Client(remote.Client):
         except (TypeError, KeyError, ValueError, IndexError) as error:
             raise ExchangeError("PROTOCOL", f"{name} makes no sense: {error!r}") from None
 
-    def send(self, answer):
+    def send(self, answer: Mapping[str, Any]) -> None:
         if "memory" in answer:
             wrong = self.memory.wrong(1, answer["memory"])
             answer = {
@@ -96,7 +103,7 @@ class Client(remote.Client):
         super().send(answer)
 
 
-def serve(exchange, uri, seed):
+def serve(exchange: Exchange, uri: str, seed: int) -> None:
     """The server's part of a run."""
     failed = program.main(Client(exchange, seed), Soldier, uri, 1, str(paths.FIRMWARE), seed, ())
     if failed:

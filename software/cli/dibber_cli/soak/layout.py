@@ -37,7 +37,7 @@ class Region:
     rights: int
 
 
-def regions():
+def regions() -> list[Region]:
     """The regions of a side: the same memory for each endpoint, at different odd places.
 
     `source` may be read by all, `target` read and written by all, `blind` only written from the
@@ -77,16 +77,16 @@ class Shape:
     cut: int = 0
 
     @property
-    def length(self):
+    def length(self) -> int:
         length = self.block * max(1, len(self.entries))
         for count, _ in self.levels:
             length *= count
         return length - self.cut
 
-    def moved(self, distance):
+    def moved(self, distance: int) -> "Shape":
         return dataclasses.replace(self, place=self.place + distance)
 
-    def bytes(self):
+    def bytes(self) -> np.ndarray:
         """Absolute place of each byte, in the order of the transfer."""
         places = np.array([self.place], dtype=np.int64)
         for count, stride in self.levels:
@@ -96,13 +96,13 @@ class Shape:
         return (places[:, None] + np.arange(self.block, dtype=np.int64)).ravel()[: self.length]
 
 
-def fill(seed, number, node):
+def fill(seed: int, number: int, node: int) -> np.ndarray:
     """Contents of an arena's written part at the start of a round."""
     return np.frombuffer(
         np.random.default_rng([seed, number, node]).bytes(ARENA - TARGET), dtype=np.uint8
     )
 
 
-def fill_source(seed, node):
+def fill_source(seed: int, node: int) -> np.ndarray:
     """Contents of the part that is never written."""
     return np.frombuffer(np.random.default_rng([seed, 1 << 32, node]).bytes(TARGET), dtype=np.uint8)

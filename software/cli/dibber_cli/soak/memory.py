@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 from dibber.interface.description import OPCODE
 
-from dibber_cli.soak.layout import ARENA, TARGET, fill, fill_source
+from dibber_cli.soak.layout import ARENA, TARGET, Region, Shape, fill, fill_source
 
 
 def internet_checksum(data: bytes) -> int:
@@ -43,7 +43,7 @@ class Memory:
     right values, which `other` and `loose` keep.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self.seed = seed
         self.arena = [np.zeros(ARENA, dtype=np.uint8) for _ in range(2)]
         self.other = [np.zeros(ARENA, dtype=np.uint8) for _ in range(2)]
@@ -51,25 +51,33 @@ class Memory:
         for node in range(2):
             self.arena[node][:TARGET] = fill_source(seed, node)
 
-    def begin(self, number):
+    def begin(self, number: int) -> None:
         """Contents at the start of round `number`."""
         for node in range(2):
             self.arena[node][TARGET:] = fill(self.seed, number, node)
             self.loose[node][:] = False
 
-    def word(self, node, place, size):
+    def word(self, node: int, place: int, size: int) -> int:
         return int.from_bytes(self.arena[node][place : place + size].tobytes(), "little")
 
-    def copy(self, source_node, source, target_node, target):
+    def copy(self, source_node: int, source: Shape, target_node: int, target: Shape) -> np.ndarray:
         """A transfer that succeeds; returns its bytes."""
         data = self.arena[source_node][source.bytes()]
         self.arena[target_node][target.bytes()] = data
         return data
 
-    def store(self, node, target, data):
+    def store(self, node: int, target: Shape, data: bytes) -> None:
         self.arena[node][target.bytes()] = np.frombuffer(data, dtype=np.uint8)
 
-    def copy_in_part(self, source_node, source, source_region, target_node, target, target_region):
+    def copy_in_part(
+        self,
+        source_node: int,
+        source: Shape,
+        source_region: Region,
+        target_node: int,
+        target: Shape,
+        target_region: Region,
+    ) -> None:
         """A transfer that fails where one of its sides leaves its region: bytes before that may
         have been written.
         """
@@ -84,7 +92,9 @@ class Memory:
         self.other[target_node][written] = self.arena[source_node][read[: outside[0]]]
         self.loose[target_node][written] = True
 
-    def atomic(self, node, place, opcode, size, operand, compare, mask):
+    def atomic(
+        self, node: int, place: int, opcode: int, size: int, operand: int, compare: int, mask: int
+    ) -> int:
         """Returns the old value."""
         before = self.word(node, place, size)
         after = after_atomic(opcode, size, before, operand, compare, mask)
@@ -93,14 +103,14 @@ class Memory:
         )
         return before
 
-    def wrong(self, node, found):
+    def wrong(self, node: int, found: bytes) -> np.ndarray:
         """Absolute places with wrong bytes."""
-        found = np.frombuffer(found, dtype=np.uint8)
-        bad = found != self.arena[node]
-        bad &= ~(self.loose[node] & (found == self.other[node]))
+        memory = np.frombuffer(found, dtype=np.uint8)
+        bad: np.ndarray = memory != self.arena[node]
+        bad &= ~(self.loose[node] & (memory == self.other[node]))
         return np.flatnonzero(bad)
 
 
-def digest(arena, shape):
+def digest(arena: np.ndarray, shape: Shape) -> int:
     """CRC of a shape's bytes, in order."""
     return zlib.crc32(arena[shape.bytes()].tobytes())

@@ -3,12 +3,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dibber.interface.description import OPCODE, STATUS, C
 
 from dibber_cli.soak import layout
-from dibber_cli.soak.commands import Command
-from dibber_cli.soak.layout import ENDPOINTS, Shape
+from dibber_cli.soak.commands import Command, Walk
+from dibber_cli.soak.layout import ENDPOINTS, Region, Shape
+from dibber_cli.soak.memory import Memory
 from dibber_cli.soak.shapes import random_length
 
 ATOMICS = (OPCODE.FETCH_ADD, OPCODE.SWAP, OPCODE.COMPARE_SWAP, OPCODE.MASKED_SWAP)
@@ -17,13 +21,25 @@ ATOMICS = (OPCODE.FETCH_ADD, OPCODE.SWAP, OPCODE.COMPARE_SWAP, OPCODE.MASKED_SWA
 class Mistakes:
     """The part of a Round that makes them."""
 
-    def _bad(self, side, endpoint):
+    if TYPE_CHECKING:  # a Round has these
+        choice: random.Random
+        keys: Sequence[Mapping[str, int]]
+        memory: Memory
+        regions: Mapping[str, Region]
+        _edge: list[bool]
+
+        def _place(self, node: int, length: int, apart: bool = True) -> Shape | None: ...
+        def _read(self, name: str, length: int) -> Shape: ...
+        def _walk(self, node: int, name: str, shape: Shape) -> Walk: ...
+        def _enter(self, side: int, command: Command, *, last: bool = True) -> None: ...
+
+    def _bad(self, side: int, endpoint: int) -> None:
         maker = self.choice.choice(
             (self._bad_source, self._bad_target, self._bad_target, self._bad_atomic)
         )
         maker(side, endpoint, self.choice.choice(("put", "get", "inline")))
 
-    def _bad_source(self, side, endpoint, kind):
+    def _bad_source(self, side: int, endpoint: int, kind: str) -> None:
         """A put or get whose source may not be read; the target is right."""
         get = kind == "get"
         reader = 1 - side if get else side
@@ -86,12 +102,12 @@ class Mistakes:
         )
         self._enter(side, command, last=False)
 
-    def _with_a_list_of(self, node, other, walk):
+    def _with_a_list_of(self, node: int, other: int, walk: Walk) -> Walk:
         """The walk with a forbidden list: of another endpoint, or of a region that was removed."""
         key = self.keys[node][self.choice.choice((f"lists{other}", "gone"))]
         return (*walk[:4], walk[4] and dataclasses.replace(walk[4], key=key))
 
-    def _bad_target(self, side, endpoint, kind):
+    def _bad_target(self, side: int, endpoint: int, kind: str) -> None:
         """A put, get or inline put whose target may not be written; the source is right."""
         get = kind == "get"
         writer = side if get else 1 - side
@@ -131,7 +147,7 @@ class Mistakes:
             shape = Shape(length, region.end - inside)
             source = self._read(name, length)
             self.memory.copy_in_part(reader, source, self.regions[name], writer, shape, region)
-        walk = (key, shape.block, shape.place - region.start, shape.levels, None)
+        walk: Walk = (key, shape.block, shape.place - region.start, shape.levels, None)
         if mistake == "list":
             walk = self._with_a_list_of(
                 writer,
@@ -153,7 +169,7 @@ class Mistakes:
         )
         self._enter(side, command, last=False)
 
-    def _bad_atomic(self, side, endpoint, _):
+    def _bad_atomic(self, side: int, endpoint: int, _: str) -> None:
         opcode, size = self.choice.choice(ATOMICS), self.choice.choice((4, 8))
         region = self.regions[f"target{endpoint}"]
         aligned = region.end + -region.end % 8

@@ -8,19 +8,22 @@ FENCE. All others have places of their own. No command may write the gaps betwee
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from dibber.interface.description import OPCODE, C
 from libdibber import List
 
 from dibber_cli.soak import layout
-from dibber_cli.soak.commands import Command, Notice
+from dibber_cli.soak.commands import Command, Notice, Walk
 from dibber_cli.soak.layout import ENDPOINTS, Shape
-from dibber_cli.soak.memory import digest, internet_checksum
+from dibber_cli.soak.memory import Memory, digest, internet_checksum
 from dibber_cli.soak.mistakes import ATOMICS, Mistakes
 from dibber_cli.soak.shapes import random_length, random_shape
 
 COUNTER = layout.TARGET + layout.COUNTERS
+
+Keys = Sequence[Mapping[str, int]]  # of both sides, by region name
 
 
 class Round(Mistakes):
@@ -32,22 +35,22 @@ class Round(Mistakes):
     keys   : of both sides, by region name; "gone" is the key of a region that was unregistered
     """
 
-    def __init__(self, seed, number, memory, keys, size):
+    def __init__(self, seed: int, number: int, memory: Memory, keys: Keys, size: int) -> None:
         self.choice = random.Random(f"{seed}/{number}")
         self.number = number
         self.memory = memory
         self.keys = keys
         self.regions = {r.name: r for r in layout.regions()}
-        self.commands = [[], []]
-        self.notices = [{}, {}]
+        self.commands: list[list[Command]] = [[], []]
+        self.notices: list[dict[int, Notice]] = [{}, {}]
         self.depth = self.choice.choice((1, 2, 4, 8, 16, C.SLOTS))
         # values added to the counter of that side, by the index of the command
-        self.added = [{}, {}]
+        self.added: list[dict[int, int]] = [{}, {}]
         # of each side, for its commands and the other's
         self.lists = [bytearray(), bytearray()]
         self._free = [COUNTER + 8 + self.choice.randrange(256) for _ in range(2)]
         # (side, endpoint): the last command that another one may overlap
-        self._last = {}
+        self._last: dict[tuple[int, int], Command | None] = {}
         self._edge = [False, False]
         makers, weights = zip(
             *(
@@ -67,7 +70,7 @@ class Round(Mistakes):
 
     # Places ---------------------------------------------------------------------------------------
 
-    def _place(self, node, length, apart=True):
+    def _place(self, node: int, length: int, apart: bool = True) -> Shape | None:
         """A target Shape in a place of its own, or None if no place is left."""
         room = min(layout.EDGE - self._free[node] - 8192, max(4 * length, 1 << 16))
         if room < length:
@@ -79,7 +82,7 @@ class Round(Mistakes):
         self._free[node] = start + high - low
         return shape.moved(start - low)
 
-    def _cell(self, node, size):
+    def _cell(self, node: int, size: int) -> int | None:
         """A naturally aligned place for an atomic operation."""
         place = self._free[node] + self.choice.randrange(40)
         place += -place % size
@@ -88,7 +91,7 @@ class Round(Mistakes):
         self._free[node] = place + size + self.choice.randrange(9)
         return place
 
-    def _read(self, name, length):
+    def _read(self, name: str, length: int) -> Shape:
         """A source Shape somewhere in a region."""
         region = self.regions[name]
         shape, low, high = random_shape(self.choice, length, region.end - region.start, False)
@@ -96,7 +99,7 @@ class Round(Mistakes):
             region.start - low + self.choice.randrange(region.end - region.start - (high - low) + 1)
         )
 
-    def _walk(self, node, name, shape):
+    def _walk(self, node: int, name: str, shape: Shape) -> Walk:
         key, start = self.keys[node][name], self.regions[name].start
         return (
             key,
@@ -106,7 +109,7 @@ class Round(Mistakes):
             self._list(node, name[-1], shape.entries),
         )
 
-    def _list(self, node, owner, entries):
+    def _list(self, node: int, owner: str, entries: Sequence[int]) -> List | None:
         """A List of an endpoint, added to those of the round; None for None."""
         if not entries:
             return None
@@ -116,7 +119,7 @@ class Round(Mistakes):
 
     # Commands -------------------------------------------------------------------------------------
 
-    def _enter(self, side, command, *, last=True):
+    def _enter(self, side: int, command: Command, *, last: bool = True) -> None:
         """Append it; `last`: the next command of its endpoint may overlap its target."""
         if not command.options.get("fence") and self.choice.random() < 0.03:
             command.options["fence"] = True
@@ -124,7 +127,7 @@ class Round(Mistakes):
         self.commands[side].append(command)
         self._last[side, command.endpoint] = command if last else None
 
-    def _met(self, side, endpoint):
+    def _met(self, side: int, endpoint: int) -> Command | None:
         """The last command if the next one must overlap it, else None. The last command's
         announcements are then void.
         """
@@ -133,7 +136,7 @@ class Round(Mistakes):
             return None
         return last
 
-    def _void(self, side, last):
+    def _void(self, side: int, last: Command) -> None:
         """Write the target of `last` again. After the notice, no check may use the former bytes."""
         last.digest = ()
         value = last.options.get("notice")
@@ -141,13 +144,13 @@ class Round(Mistakes):
             old = self.notices[1 - side][value]
             self.notices[1 - side][value] = Notice(old.endpoint, old.length, old.key, ())
 
-    def _part(self, shape, most):
+    def _part(self, shape: Shape, most: int) -> Shape:
         """A contiguous part of a shape's span, from one of its blocks on."""
         places = shape.bytes()
         start = int(self.choice.choice(places))
         return Shape(self.choice.randint(1, min(most, int(places.max()) - start + 1)), start)
 
-    def _notify(self, side, command, shape):
+    def _notify(self, side: int, command: Command, shape: Shape) -> None:
         """Request an event with some of the puts."""
         if self.choice.random() > 0.4:
             return
@@ -165,7 +168,7 @@ class Round(Mistakes):
             (shape, digest(self.memory.arena[1 - side], shape)),
         )
 
-    def _put(self, side, endpoint):
+    def _put(self, side: int, endpoint: int) -> None:
         length, target, fence, name = random_length(self.choice), None, False, f"source{endpoint}"
         last = self._met(side, endpoint)
         if last and last.kind in ("put", "inline"):
@@ -194,7 +197,7 @@ class Round(Mistakes):
         self._notify(side, command, target)
         self._enter(side, command)
 
-    def _inline(self, side, endpoint):
+    def _inline(self, side: int, endpoint: int) -> None:
         last, fence, target = self._met(side, endpoint), False, None
         if last and last.kind in ("put", "inline"):
             target, fence = self._part(last.written[1], C.INLINE_BYTES), last.kind != "inline"
@@ -222,7 +225,7 @@ class Round(Mistakes):
         self._notify(side, command, target)
         self._enter(side, command)
 
-    def _get(self, side, endpoint):
+    def _get(self, side: int, endpoint: int) -> None:
         last, fence = self._met(side, endpoint), False
         name = f"source{self.choice.choice(ENDPOINTS)}"
         source = self._read(name, random_length(self.choice))
@@ -247,7 +250,7 @@ class Round(Mistakes):
             ),
         )
 
-    def _atomic(self, side, endpoint):
+    def _atomic(self, side: int, endpoint: int) -> None:
         last, size, fence = self._met(side, endpoint), self.choice.choice((4, 8)), False
         place = self._cell(1 - side, size)
         if last and last.kind == "atomic":
@@ -276,7 +279,7 @@ class Round(Mistakes):
             ),
         )
 
-    def _add(self, side, endpoint):
+    def _add(self, side: int, endpoint: int) -> None:
         """Add to the common counter: each old value is unique, and the sum is exact."""
         operand, shape = self.choice.getrandbits(64), Shape(8, COUNTER)
         self.memory.atomic(1 - side, COUNTER, OPCODE.FETCH_ADD, 8, operand, 0, 0)
@@ -295,7 +298,7 @@ class Round(Mistakes):
             last=False,
         )
 
-    def _nothing(self, side, endpoint):
+    def _nothing(self, side: int, endpoint: int) -> None:
         """A NOP, and transfers without bytes; their events must still come."""
         kind = self.choice.choice(("nop", "empty put", "empty inline", "empty get"))
         shape = Shape(0, layout.SOURCE + 64)

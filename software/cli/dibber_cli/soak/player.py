@@ -4,13 +4,17 @@
 
 import struct
 from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import libdibber
 import numpy as np
 from dibber.interface.description import COMMAND, FLAG, OPCODE, RIGHT, C
 from libdibber import Walk
+from libdibber.binding import Completion, Event
 
 from dibber_cli.soak import layout
+from dibber_cli.soak.commands import Command, Notice
 from dibber_cli.soak.layout import ARENA, ENDPOINTS, TARGET
 from dibber_cli.soak.memory import digest
 
@@ -20,7 +24,25 @@ LOOK_NS = 2_000
 LOOKS = 8  # time up to this power of two while nothing happens
 
 
-def prepare(side, seed):
+# Status and value by the index of the command.
+Ended = Mapping[int, tuple[int, int]]
+
+
+class Side(Protocol):
+    """The program of a side: a soak.program.Soldier."""
+
+    node: int
+    endpoint: libdibber.Endpoint
+    endpoints: dict[int, libdibber.Endpoint]
+    regions: dict[str, libdibber.Region]
+    arena: np.ndarray
+    lists: np.ndarray
+
+    def open(self, number: int) -> libdibber.Endpoint:
+        """An endpoint, opened once."""
+
+
+def prepare(side: Side, seed: int) -> dict[str, int]:
     """Memory, endpoints and regions of a bench.program.Program; returns the keys by name."""
     side.arena = libdibber.alloc(ARENA)
     side.arena[:TARGET] = layout.fill_source(seed, side.node)
@@ -39,12 +61,12 @@ def prepare(side, seed):
     return keys
 
 
-def collect(side):
+def collect(side: Side) -> bytes:
     """The memory at the end of a round."""
     return side.arena.tobytes()
 
 
-def begin(side, seed, number, node, lists):
+def begin(side: Side, seed: int, number: int, node: int, lists: bytes) -> None:
     """Memory for the next round. No command may write or read it at this time."""
     side.arena[TARGET:] = layout.fill(seed, number, node)
     side.lists[: len(lists)] = np.frombuffer(lists, dtype=np.uint8)
@@ -58,7 +80,9 @@ class Play:
     values : (status, value) by the index of the command
     """
 
-    def __init__(self, side, commands, notices, depth):
+    def __init__(
+        self, side: Side, commands: Sequence[Command], notices: Mapping[int, Notice], depth: int
+    ) -> None:
         self.side = side
         self.commands = commands
         self.notices = dict(notices)
@@ -67,11 +91,11 @@ class Play:
         self.waiting = {
             e: deque(n for n, c in enumerate(commands) if c.endpoint == e) for e in ENDPOINTS
         }
-        self.under_way = {e: [] for e in ENDPOINTS}
-        self.ended = {}
-        self.trouble = []
+        self.under_way: dict[int, list[int]] = {e: [] for e in ENDPOINTS}
+        self.ended: dict[int, tuple[int, int]] = {}
+        self.trouble: list[str] = []
 
-    def run(self):
+    def run(self) -> tuple[Ended, list[str]]:
         turn, idle, since = 0, 0, self._now()
         while self._left():
             if sum(self._serve(e) for e in ENDPOINTS):
@@ -92,13 +116,13 @@ class Play:
                 break
         return self.ended, self.trouble
 
-    def _now(self):
+    def _now(self) -> int:
         return self.side.endpoint.clock().now_ps
 
-    def _left(self):
-        return self.notices or any(self.waiting.values()) or any(self.under_way.values())
+    def _left(self) -> bool:
+        return bool(self.notices) or any(self.waiting.values()) or any(self.under_way.values())
 
-    def _serve(self, number):
+    def _serve(self, number: int) -> int:
         """Issue and complete as many commands as possible; return their number."""
         endpoint, moved = self.side.endpoints[number], 0
         while self.waiting[number] and len(self.under_way[number]) < self.depth:
@@ -114,7 +138,7 @@ class Play:
             moved += 1
         return moved
 
-    def _issue(self, endpoint, index, command):
+    def _issue(self, endpoint: libdibber.Endpoint, index: int, command: Command) -> None:
         how = dict(command.options, node=self.node, tag=index)
         if command.lists:
             name = "get_indexed" if command.kind == "get" else "put_indexed"
@@ -152,7 +176,7 @@ class Play:
         else:
             endpoint.submit(without_bytes(command, self.node), index)
 
-    def _ended(self, number, completion):
+    def _ended(self, number: int, completion: Completion) -> None:
         index, command = completion.tag, self.commands[completion.tag]
         under_way = self.under_way[number]
         # Puts end in their order, inline puts too, unless one had an error.
@@ -185,7 +209,7 @@ class Play:
             if digest(self.side.arena, shape) != expected:
                 self.trouble.append(f"get {index}: its bytes are not in memory at its completion")
 
-    def _arrived(self, number, event):
+    def _arrived(self, number: int, event: Event) -> None:
         notice = self.notices.pop(event.notice, None)
         if notice is None:
             self.trouble.append(
@@ -204,7 +228,7 @@ class Play:
             self.trouble.append(f"event {event.notice:#x} came before its bytes")
 
 
-def without_bytes(command, node):
+def without_bytes(command: Command, node: int) -> bytes:
     """A NOP, or a put, get or inline put of no bytes, which libdibber does not make."""
     opcode = {
         "nop": OPCODE.NOP,
@@ -241,6 +265,8 @@ def without_bytes(command, node):
     return bytes(slot)
 
 
-def play(side, commands, notices, depth):
+def play(
+    side: Side, commands: Sequence[Command], notices: Mapping[int, Notice], depth: int
+) -> tuple[Ended, list[str]]:
     """Run a round; returns ({index: (status, value)}, [faults])."""
     return Play(side, commands, notices, depth).run()

@@ -2,7 +2,12 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import libdibber
+import numpy as np
 
 from dibber_cli.bench.program import Program
 from dibber_cli.soak import player
@@ -36,20 +41,23 @@ class Soldier(Program):
     of each endpoint.
     """
 
-    def __init__(self, uri, node, firmware, seed, points):
+    arena: np.ndarray
+    lists: np.ndarray
+
+    def __init__(self, uri: str, node: int, firmware: str, seed: int, points: object) -> None:
         super().__init__(uri, node, firmware, seed)
-        self.regions = {}
+        self.regions: dict[str, libdibber.Region] = {}
         self.names = player.prepare(self, seed)
 
     @property
-    def keys(self):
+    def keys(self) -> dict[str, int]:
         return self.names
 
-    def prepare(self, order):
+    def prepare(self, order: Turn | Show | Counters) -> None:
         if isinstance(order, Turn):
             player.begin(self, self.seed, order.number, self.node, order.lists[self.node])
 
-    def run(self, order, keys):
+    def run(self, order: Turn | Show | Counters, keys: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(order, Show):
             return {"memory": player.collect(self), "free": False}
         if isinstance(order, Counters):
@@ -68,7 +76,7 @@ class Soldier(Program):
             "free": end.free,
         }
 
-    def close(self):
+    def close(self) -> None:
         for region in self.regions.values():
             region.close()
         for endpoint in self.endpoints.values():

@@ -6,14 +6,19 @@ model.
 
 import collections
 import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dibber.interface.description import STATUS
 
 from dibber_cli import profile as profiles
 from dibber_cli.bench import session
+from dibber_cli.bench.hosts import Cards
 from dibber_cli.simulator import Pair
 from dibber_cli.soak import distant, plan
+from dibber_cli.soak.commands import Command
 from dibber_cli.soak.memory import Memory
+from dibber_cli.soak.player import Ended
 from dibber_cli.soak.program import Counters, Show, Soldier
 
 ROUND = 40  # commands of each side
@@ -21,7 +26,7 @@ ROUND = 40  # commands of each side
 RANDOM = ["--set", 'pcie.completion_split="random"', "--set", "pcie.completion_reorder_ns=300.0"]
 
 
-def name_of(number, side, index, command):
+def name_of(number: int, side: int, index: int, command: Command) -> str:
     """A command as text."""
     how = ", ".join(f"{k}={v}" for k, v in command.options.items() if v is not False)
     return (
@@ -30,7 +35,7 @@ def name_of(number, side, index, command):
     )
 
 
-def check_ends(commands, ended):
+def check_ends(commands: Sequence[Command], ended: Ended) -> Iterator[tuple[int, str]]:
     """Wrong statuses and values: (index, sentence)."""
     for index, command in enumerate(commands):
         if index not in ended:
@@ -43,7 +48,7 @@ def check_ends(commands, ended):
             yield index, f"value {value:#x} for {command.value:#x}"
 
 
-def is_chain(before, added, ended):
+def is_chain(before: int, added: Mapping[int, int], ended: Ended) -> bool:
     """Whether the old values of the additions belong to one order of them."""
     left = {ended[index][1]: operand for index, operand in added.items() if index in ended}
     for _ in added:
@@ -53,7 +58,7 @@ def is_chain(before, added, ended):
     return True
 
 
-def owner_of(commands, node, place):
+def owner_of(commands: Sequence[Sequence[Command]], node: int, place: int) -> list[tuple[int, int]]:
     """Indices of the commands (side, index) that may write a place."""
     return [
         (side, index)
@@ -81,8 +86,15 @@ class Soak:
     """
 
     def __init__(
-        self, count, seed=1, profile="gen2x4", options=(), rounds=None, show=None, cards=None
-    ):
+        self,
+        count: int,
+        seed: int = 1,
+        profile: str = "gen2x4",
+        options: Sequence[str] = (),
+        rounds: tuple[int, int] | None = None,
+        show: Callable[[str], None] | None = None,
+        cards: Cards | None = None,
+    ) -> None:
         """cards : hosts.Cards in place of a simulated pair"""
         self.cards = cards
         self.count, self.seed, self.profile, self.options = (
@@ -95,15 +107,14 @@ class Soak:
         self.show = show or (lambda text: None)
         self.transfers = self.bytes = self.wrong_bytes = self.compared = 0
         self.elapsed_ps = self.busy_ps = 0
-        self.operations = collections.Counter()
-        self.trouble = []
+        self.operations: collections.Counter[str] = collections.Counter()
+        self.trouble: list[str] = []
 
-    def __enter__(self):
+    def __enter__(self) -> "Soak":
         with contextlib.ExitStack() as stack:
             chosen = profiles.load(self.profile)
-            pair = stack.enter_context(
-                self.cards or Pair(chosen, seed=self.seed, options=self.options)
-            )
+            pair = self.cards or Pair(chosen, seed=self.seed, options=self.options)
+            stack.enter_context(pair)
             self.workers = stack.enter_context(session.Workers(pair, Soldier, self.seed, ()))
             opened = self.workers.receive()
             if self.cards:
@@ -117,32 +128,32 @@ class Soak:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind, *how):
+    def __exit__(self, kind: type[BaseException] | None, *how: Any) -> None:
         if not kind:
             self.workers.finish()
         self._stack.__exit__(kind, *how)
 
-    def run(self):
+    def run(self) -> "Soak":
         """All of it."""
         with self:
             self.go_on(self.count)
         return self
 
-    def go_on(self, count):
+    def go_on(self, count: int) -> None:
         """Run rounds until so many transfers were made in total, or until a fault."""
         while self.transfers < count and self.number < self.last and not self.trouble:
             self._round(min(ROUND, -(-(count - self.transfers) // 2)))
             self.number += 1
             self.show(f"{self.transfers} of {self.count} transfers, {self.bytes / 1e6:.1f} MB")
 
-    def counters_of_cards(self):
+    def counters_of_cards(self) -> dict[str, int]:
         """Sums of both cards' counters, by name."""
         found = self.workers.do(Counters(), self.keys)
         return {
             name: sum(side["counters"][name] for side in found) for name in found[0]["counters"]
         }
 
-    def _round(self, size):
+    def _round(self, size: int) -> None:
         self.memory.begin(self.number)
         before = [self.memory.word(node, plan.COUNTER, 8) for node in range(2)]
         todo, turn = distant.turn_of(self.seed, self.number, self.memory, self.keys, size)
@@ -160,7 +171,7 @@ class Soak:
         if self.trouble:
             self.trouble.append(f"round {self.number}: depth {todo.depth}")
 
-    def _judge(self, todo, side, played, before):
+    def _judge(self, todo: plan.Round, side: int, played: Mapping[str, Any], before: int) -> None:
         """The results of a side's commands."""
         number, commands = self.number, todo.commands[side]
         self.trouble += [f"round {number}, card {side}: {text}" for text in played["trouble"]]
@@ -183,7 +194,7 @@ class Soak:
             self.transfers += 1
             self.bytes += command.length if command.status == STATUS.OK else 0
 
-    def _compare(self, todo, node, found):
+    def _compare(self, todo: plan.Round, node: int, found: Mapping[str, Any]) -> None:
         """The memory of a side, all of it."""
         if "memory" in found:
             wrong = self.memory.wrong(node, found["memory"])
@@ -206,7 +217,7 @@ class Soak:
         if not owners:
             self.trouble.append("  which nobody may write")
 
-    def report(self):
+    def report(self) -> dict[str, Any]:
         return {
             "transfers": self.transfers,
             "bytes": self.bytes,

@@ -37,7 +37,9 @@ def random_length(choice: random.Random) -> int:
     return max(length, 1)
 
 
-def random_shape(choice, length, room, apart):
+def random_shape(
+    choice: random.Random, length: int, room: int, apart: bool
+) -> tuple[Shape, int, int]:
     """A Shape of `length` bytes within `room`, and its first and last place from that of its first
     block.
 
@@ -50,7 +52,9 @@ def random_shape(choice, length, room, apart):
     return random_strides(choice, length, room, apart, C.LEVELS)
 
 
-def random_list(choice, length, room, apart):
+def random_list(
+    choice: random.Random, length: int, room: int, apart: bool
+) -> tuple[Shape, int, int] | None:
     """The same with an index list over random strides; None when there is no room."""
     nest = min(length, choice.choice((1, 3, 4, 8, 8, 8, 12, 24, 100, 1000, 5000)))
     nest = max(nest, -(-length // ENTRIES))
@@ -74,7 +78,9 @@ def random_list(choice, length, room, apart):
     )
 
 
-def random_strides(choice, length, room, apart, most):
+def random_strides(
+    choice: random.Random, length: int, room: int, apart: bool, most: int
+) -> tuple[Shape, int, int]:
     """The same with up to `most` levels of strides."""
     block, counts = 1, [1] * choice.choices(range(most + 1), (3, 4, 2, 2)[: most + 1])[0]
     for p in factors(length):
