@@ -1,10 +1,12 @@
 """A comparison, a shift and a concatenation see each sum and each product whole. A choice and a
-comparison see no inverted value that Python makes negative.
+comparison see no inverted value that Python makes negative. A comparison sees no difference below 0.
 
 Verilog gives the operands of a comparison the width of the widest of them. The amount of a shift
 and the parts of a concatenation have the width of their own widest operand (IEEE 1364-2005, 5.4.1).
 What is above that width is lost, but Migen's own simulator keeps it. So such a fault does not show
 in a simulation of blocks.
+
+The difference 0 - 1 is -1 in that simulator, and the largest number of its width in Verilog.
 
 In that simulator `~` of a bit is -1 or -2, and both count as true in a `Mux`. An `If` takes the
 bits of its condition, so it is right.
@@ -32,6 +34,15 @@ SIZED_BY_CONTEXT = {"+", "-", "*", "&", "|", "^", "~", "m"}  # IEEE 1364-2005, t
 KNOWN = {
     ("low", "length"): "1023 + 1024 fits the 11 bits of the comparison",
     ("line_dat", "1"): "the sum without its carry is 0, and the data of a slot never ends there",
+}
+
+# Differences that are compared, by their signals, with the reason why none is below 0.
+DIFFERENCES = {
+    ("index", "total_listed", "total_levels", "total_levels"): "a walk that divides has a level",
+    ("bytes_left", "unit_offset"): "the offset is below 16, the bytes of a line",
+    ("clk_divider", "clk_divider"): "LiteX's SPI master: its divider is a constant above 1",
+    ("count", "length"): "LiteX's SPI master: a transfer has 8 bits or more",
+    ("shut", "shut"): "the mask makes the lowest bit 0 of what is compared with 0",
 }
 
 
@@ -122,6 +133,21 @@ def negative(value):
     return all(found) if value.op == "&" else any(found)
 
 
+def below_zero(value):
+    """Whether a difference can make the value negative in Migen's simulator."""
+    if not isinstance(value, _Operator) or value.op not in SIZED_BY_CONTEXT:
+        return False
+    return value.op == "-" or any(map(below_zero, operands(value)))
+
+
+def differences(fragment):
+    """Names of the signals of each comparison of a difference that may be below 0."""
+    for node in parts([fragment.comb, *fragment.sync.values()]):
+        if isinstance(node, _Operator) and node.op in COMPARISONS:
+            if any(map(below_zero, node.operands)):
+                yield signals(node)
+
+
 def signals(value):
     """Names of all signals of a value."""
     return tuple(name(node) for node in parts(value) if isinstance(node, Signal))
@@ -162,6 +188,10 @@ def test_a_card_chooses_and_compares_by_no_inverted_bit(card):
     assert set(inversions(card)) == set()
 
 
+def test_a_card_compares_no_difference_below_zero(card):
+    assert set(differences(card)) - set(DIFFERENCES) == set()
+
+
 def test_blocks_that_are_in_no_such_card_have_no_such_sum_and_no_such_inversion():
     from dibber.link.ethernet.base_r.station import BaseRStation
     from dibber.link.ethernet.star import EthernetStar
@@ -169,6 +199,7 @@ def test_blocks_that_are_in_no_such_card_have_no_such_sum_and_no_such_inversion(
     for block in (EthernetStar(3), BaseRStation()):
         fragment = block.get_fragment()
         assert set(faults(fragment)) == set(inversions(fragment)) == set()
+        assert set(differences(fragment)) == set()
 
 
 def test_no_sum_of_the_bonded_link_loses_its_carry():
@@ -210,3 +241,18 @@ def test_an_inverted_choice_or_comparison_is_found_and_a_masked_one_is_not():
             ]
 
     assert len(list(inversions(Choices().get_fragment()))) == 4
+
+
+def test_a_compared_difference_is_found():
+    from migen import If, Module, Signal
+
+    class Differences(Module):
+        def __init__(self):
+            few, more, least = Signal(4), Signal(4), Signal()
+            self.comb += [
+                If(few == more - 1, least.eq(1)),
+                If(few + 1 == more, least.eq(few - 1)),
+                If((few - more) & 3 == 3, least.eq(1)),
+            ]
+
+    assert len(list(differences(Differences().get_fragment()))) == 2
