@@ -35,6 +35,7 @@ LENGTHS = 21  # of b_eff
 # What makes a strided command of a put with a vector type: (setting of the coalescer, library).
 WAYS = {"engine": ("0", ()), "coalesced": ("1", ()), "pmpi": ("0", (fabric.PMPI,))}
 
+FREE = "free-cpu"  # of series without charges
 TYPED = ("engine", "pmpi")
 # Bytes of the patterns of `typed`, whose numbers are the places here (software/ofi/bench/typed.c).
 PATTERNS = {
@@ -49,6 +50,7 @@ PATTERNS = {
     "LAMMPS_full 1662": 106368,
 }
 
+CHOICE = ("messages", "put", "typed", "ranks", "switches")  # series of jobs
 EACH = tuple(range(len(PATTERNS)))
 
 QUICK = {
@@ -71,6 +73,7 @@ class Job:
     shape     : the topology of the cards
     words     : the tests with their numbers
     way       : of WAYS
+    charged   : instructions of library, provider and engine take simulated time
     """
 
     series: str
@@ -79,6 +82,7 @@ class Job:
     shape: str
     words: tuple
     way: str = "coalesced"
+    charged: bool = True
 
 
 def _collectives(ranks):
@@ -88,18 +92,21 @@ def _collectives(ranks):
     return (*tests, f"b_eff={LONGEST},{RANDOMS},{REPETITIONS}")
 
 
-def points(sizes=SIZES, strides=STRIDES, ranks=RANKS, hops=HOPS, patterns=EACH):
+def points(sizes=SIZES, strides=STRIDES, ranks=RANKS, hops=HOPS, patterns=EACH, series=CHOICE):
     """One Job for the messages, one for each way of strided puts and of typed messages, each number
     of ranks, and each number of switches.
     """
     comma = lambda numbers: ",".join(str(number) for number in numbers)
-    return [
-        Job("messages", 2, 2, "pair", (f"restricted={comma(sizes)}", f"postal={comma(sizes)}")),
+    both = (f"restricted={comma(sizes)}", f"postal={comma(sizes)}")
+    jobs = [
+        Job("messages", 2, 2, "pair", both),
+        Job("messages", FREE, 2, "pair", (*both, "barrier"), charged=False),
         *(Job("put", way, 2, "pair", (f"put={comma(strides)}",), way) for way in WAYS),
         *(Job("typed", way, 2, "pair", (f"typed={comma(patterns)}",), way) for way in TYPED),
         *(Job("ranks", n, n, fabric.shape_for(n), _collectives(n)) for n in ranks),
         *(Job("switches", n, 2, f"line:{n}", (f"distance={n}",)) for n in hops),
     ]
+    return [job for job in jobs if job.series in series]
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -136,6 +143,7 @@ def run(job, uris, seed):
         **fabric.environment(uris),
         **fabric.mpirun_environment(),
         "FI_DIBBER_COALESCE": coalesce,
+        **({} if job.charged else fabric.FREE_CPU),
     }
     try:
         done = subprocess.run(
@@ -158,7 +166,7 @@ def measure(profile, seed, points, progress=None):
     for job in points:
         if progress:
             progress.draw(f"{job.series}, {job.x}")
-        with fabric.cards(profile.path, job.shape, seed) as network:
+        with fabric.cards(profile.path, job.shape, seed, charged=job.charged) as network:
             if not versions:
                 with Ends(network.uris) as ends:
                     info = ends.both(lambda side: side.card.info())[0]
@@ -228,7 +236,7 @@ def _put(profile, stride):
 
 def limit(profile, series, x, ranks):
     """(bound of a value in its unit, name of its term)."""
-    length = int(x)
+    length, series = int(x), series.removesuffix(f"-{FREE}")
     if series in ("restricted", "postal"):
         seconds, name = _message(profile, length, series == "postal")
         return length / seconds / 1e6, name
@@ -278,6 +286,8 @@ X_UNITS = {
 
 def _name(series, job):
     """The name of a program's series in the report, where several jobs have it."""
+    if not job.charged:
+        return f"{series}-{FREE}"
     if series == "put" or series.startswith("typed"):
         return f"{series}-{job.way}"
     if series in ("reduce", "alltoall", *DENSES):
@@ -346,7 +356,8 @@ def evaluate(profile, seed, results):
         **parts,
         "findings": list(_findings(parts)),
         "notes": [
-            "Open MPI; the engine's own instructions take no simulated time, those of libdibber do",
+            "Open MPI; its own instructions, the provider's and libdibber's are charged; with "
+            "'free-cpu' none are",
             f"b_eff: longest message {LONGEST} bytes, {RANDOMS} of 30 random patterns, "
             f"{REPETITIONS} of 3 repetitions, 1 loop a measurement",
             f"dense patterns: {DENSE} bytes; MB/s of one rank in one direction, of the slowest",
