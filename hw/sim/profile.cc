@@ -176,6 +176,8 @@ void Profile::finish()
 Time Profile::cpu_time(uint32_t call, uint32_t count) const
 {
     switch (call) {
+    case 0:
+        return from_ns(count / instructions_per_ns);
     case DIBBER_CALL_PUT:
         return from_ns(cpu.put_ns) * count;
     case DIBBER_CALL_PUT_STRIDED:

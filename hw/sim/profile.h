@@ -78,6 +78,9 @@ struct Profile {
         std::string fabric;          /* "direct", "ring" (each card is a node), or "ring-pair" */
     } link;
 
+    /* Of the CPU. The times in `cpu` are computed with it. */
+    static constexpr double instructions_per_ns = 4.5;
+
     struct Cpu {
         double put_ns;
         double put_strided_ns;
@@ -126,7 +129,7 @@ struct Profile {
     }
 
     /* CPU time of `count` calls of kind `call` (enum call of the interface), or `never` for no such
-     * call. */
+     * call. 0 is no call: `count` instructions. */
     Time cpu_time(uint32_t call, uint32_t count) const;
 
     /* Called by read_profile: checks combinations of values. */

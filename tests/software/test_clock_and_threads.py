@@ -39,6 +39,21 @@ def test_the_clock_is_told_of_each_call(loaded):
     ]
 
 
+def test_a_program_charges_its_own_instructions_and_copies(loaded):
+    mock = loaded()
+    charge = libdibber.binding.library().dib_clock_charge
+    del mock.device.calls[:]
+    for instructions, copied in ((450, 0), (0, 128), (0, 0), (9, 64)):
+        assert charge(mock.endpoint._handle, instructions, copied) == 0
+    mock.card.info()  # posted messages have arrived
+    assert mock.device.calls == [
+        (CLOCK_OP.CHARGE, 0, 450, False),
+        (CLOCK_OP.CHARGE, CALL.COPY, 128, False),
+        (CLOCK_OP.CHARGE, 0, 9, False),
+        (CLOCK_OP.CHARGE, CALL.COPY, 64, False),
+    ]
+
+
 def test_a_wait_lasts_its_time_or_until_something_comes(loaded):
     mock = loaded()
 

@@ -126,6 +126,7 @@ CALLS = {
     "dib_clock_pause": lambda lib, m: lib.dib_clock_pause(m.endpoint),
     "dib_clock_enter": lambda lib, m: lib.dib_clock_enter(m.endpoint),
     "dib_clock_now": lambda lib, m: lib.dib_clock_now(m.endpoint, Clock()),
+    "dib_clock_charge": lambda lib, m: lib.dib_clock_charge(m.endpoint, 1, 1),
     "dib_mailbox_open": lambda lib, m: lib.dib_mailbox_open(
         m.endpoint, None, ctypes.byref(m.mailbox)
     ),

@@ -271,6 +271,16 @@ def test_a_wrong_file_of_routes_is_named(pair, tmp_path, text, said):
     assert done.returncode and f"{path}: {said}" in done.stderr
 
 
+def test_an_engine_whose_instructions_are_not_known_is_named(pair, tmp_path):
+    program = build(tmp_path, "traffic", "cc", "-lfabric")
+    settings = {**fabric.environment(pair.uris), "FI_DIBBER_ENGINE": "nonsense"}
+    settings["FI_LOG_LEVEL"] = "warn"
+    done = subprocess.run(
+        [program, "1", "1", "1"], env=settings, timeout=SECONDS, capture_output=True, text=True
+    )
+    assert done.returncode and "FI_DIBBER_ENGINE: nonsense is not known" in done.stderr
+
+
 def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, tmp_path):
     """No launcher has a part in this: it would end the other rank itself."""
     program = build(tmp_path, "killed", "cc", "-lfabric")
@@ -317,3 +327,9 @@ def test_mpi_wtime_is_simulated_time_and_eight_bytes_take_at_most_two_microsecon
     half = min(float(line) for line in done.stdout.split())
     assert figure("mpi-gen2x4-half-round-trip", half, "µs", at_most=2.0, profile="gen2x4")
     assert half > 1.0, "less than a put takes: this is no simulated time"
+    done = mpirun(2, "--free-cpu", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    free = min(float(line) for line in done.stdout.split())
+    assert figure("mpi-gen2x4-half-round-trip-free-cpu", free, "µs", profile="gen2x4")
+    # Of a send, a receive and two looks: more than a thousand instructions.
+    assert free < half - 0.25, "the CPU is charged"

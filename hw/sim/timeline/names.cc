@@ -8,6 +8,8 @@ namespace dibber {
 
 const char* call_name(uint32_t call)
 {
+    if (call == 0)
+        return "instructions";
     switch (dibber_call(call)) {
     case DIBBER_CALL_PUT:
         return "dib_put";

@@ -8,7 +8,7 @@
 
 namespace dibber {
 
-/* Of enum call: the library's function. */
+/* Of enum call: the library's function; of 0: instructions of the program. */
 const char* call_name(uint32_t call);
 
 /* Of enum opcode, and of enum trace. */

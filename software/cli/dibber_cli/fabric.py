@@ -25,6 +25,7 @@ WTIME = paths.BUILD / "ofi" / "libdibber-wtime.so"
 PMPI = paths.BUILD / "ofi" / "libdibber-pmpi.so"
 MOST_RANKS = topology.SHAPES["star"][2][1]  # a card serves one process
 ROUTES = "routes"  # file in the simulator's folder
+FREE_CPU = {"FI_DIBBER_CHARGE": "0"}  # of provider and engine
 ATTEMPTS = 2  # scouts to a place that does not answer
 LOOK_SECONDS = 0.02  # between two looks at processes
 PATIENCE_SECONDS = 1  # until a process is killed when another one has failed
@@ -94,19 +95,22 @@ def find_routes(uris: Sequence[str]) -> str:
 
 
 @contextlib.contextmanager
-def cards(chosen: str, shape: str, seed: int, events: Iterable[str] = ()) -> Iterator[Network]:
+def cards(
+    chosen: str, shape: str, seed: int, events: Iterable[str] = (), charged: bool = True
+) -> Iterator[Network]:
     """The simulated cards of a topology, with routes between all of them. `events` are those of
-    `dibber sim start --at`.
+    `dibber sim start --at`. Without `charged` calls of the library take no simulated time.
 
     Their clock waits for no program, because programs meet before they open a card. The control
     program lies in each card from the start.
     """
+    free = () if charged else tuple(f"--set=cpu.{name}=0" for name in profile.CALLS)
     with Network(
         profile.load(chosen),
         shape,
         participants=0,
         seed=seed,
-        options=["--preload", str(paths.FIRMWARE), *(f"--at={event}" for event in events)],
+        options=["--preload", str(paths.FIRMWARE), *(f"--at={event}" for event in events), *free],
     ) as network:
         # Cards at the two ends of a cable need no routes.
         if shape != "pair":
@@ -190,10 +194,15 @@ def mpirun_command(ranks: int, program: Sequence[str], libraries: Iterable[Path]
 
 
 def mpirun_environment() -> dict[str, str]:
-    """Open MPI refuses to run for root unless both are set. A container often has no other user."""
+    """What mpirun and its ranks need: the instructions of which engine are charged.
+
+    Open MPI refuses to run for root unless both others are set. A container often has no other
+    user.
+    """
+    engine = {"FI_DIBBER_ENGINE": "openmpi"}
     if os.geteuid():
-        return {}
-    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return engine
+    return {**engine, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def mpirun(arguments: argparse.Namespace) -> int:
@@ -204,10 +213,12 @@ def mpirun(arguments: argparse.Namespace) -> int:
     if arguments.strided and not PMPI.exists():
         raise CommandError(f"{PMPI} is not built", "install libopenmpi-dev, run 'make ofi'")
     shape = shape_for(arguments.ranks, arguments.topology)
-    with cards(arguments.profile, shape, arguments.seed, arguments.at) as network:
+    charged = not arguments.free_cpu
+    with cards(arguments.profile, shape, arguments.seed, arguments.at, charged) as network:
         libraries = [PMPI] if arguments.strided else []
         command = mpirun_command(arguments.ranks, arguments.program, libraries)
-        return _run(command, network.uris, mpirun_environment())
+        free = {} if charged else FREE_CPU
+        return _run(command, network.uris, {**mpirun_environment(), **free})
 
 
 def add_to(
@@ -256,6 +267,11 @@ def add_to(
         action="store_true",
         help="let MPI_Put, MPI_Get and MPI_Rput with derived types be strided commands of the card "
         "(libdibber-pmpi.so)",
+    )
+    p.add_argument(
+        "--free-cpu",
+        action="store_true",
+        help="let instructions of library, provider and engine take no simulated time",
     )
     add_profile(p)
     _add_rest(p)

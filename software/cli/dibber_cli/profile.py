@@ -91,6 +91,16 @@ class Profile:
 # Range of each number of a profile. `int` stands for whole numbers, POWER for powers of two among
 # them. hw/sim/profile.cc has the same, and a test compares them.
 POWER = "power of two"
+# Keys of the table `cpu`: nanoseconds of a call of the library.
+CALLS = (
+    "put_ns",
+    "put_strided_ns",
+    "poll_empty_ns",
+    "poll_entry_ns",
+    "mailbox_send_ns",
+    "mailbox_receive_ns",
+    "mailbox_empty_ns",
+)
 RANGES = {
     "card.clock_mhz": (1, 1000),
     "card.data_width": (64, 256),
@@ -120,18 +130,7 @@ RANGES = {
     "link.transmit_ns": (0, 1e6),
     "link.receive_ns": (0, 1e6),
     "link.bit_error_rate": (0, 0.1),
-    **{
-        f"cpu.{name}": (0, 1e6)
-        for name in (
-            "put_ns",
-            "put_strided_ns",
-            "poll_empty_ns",
-            "poll_entry_ns",
-            "mailbox_send_ns",
-            "mailbox_receive_ns",
-            "mailbox_empty_ns",
-        )
-    },
+    **{f"cpu.{name}": (0, 1e6) for name in CALLS},
     **{
         f"benchmark.copy_{name}_ns": (0, 1e6)
         for name in ("element", "line", "far_load", "far_store")

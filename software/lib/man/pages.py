@@ -48,7 +48,9 @@ shows the cards that can be reached, and which processes use them.
 CLOCK = """\
 On a simulated card, simulated time stands while a program computes outside the library, and goes on
 while all programs wait in it. So a run does not depend on the speed of the machine, and repeats to
-the cycle. The library charges the CPU time of a call by the simulator's table.
+the cycle. The library charges the CPU time of a call by the simulator's table; a program charges
+its own work with
+.BR dib_clock_charge (3).
 .PP
 A participant of the clock is a card with its endpoints, or an endpoint with own_clock. It belongs
 to the thread that made its last call. A program that blocks on something else, such as a pipe, a

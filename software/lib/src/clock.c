@@ -81,6 +81,19 @@ int dib_clock_catch_up(struct dib_endpoint *endpoint)
 	return rc < 0 ? rc : 0;
 }
 
+#define INSTRUCTIONS 0 /* `call` of CLOCK_OP_CHARGE */
+
+int dib_clock_charge(struct dib_endpoint *endpoint, uint32_t instructions, uint32_t copied)
+{
+	int rc = dib_endpoint_check(endpoint);
+
+	if (!rc && instructions)
+		rc = dib_charge(endpoint, INSTRUCTIONS, instructions);
+	if (!rc && copied)
+		rc = dib_charge(endpoint, DIBBER_CALL_COPY, copied);
+	return rc;
+}
+
 #define FOR_A_PAUSE 2 /* `count` of CLOCK_OP_LEAVE */
 
 static int leave_or_enter(struct dib_endpoint *endpoint, enum dibber_clock_op op, uint32_t count)

@@ -11,6 +11,7 @@
 
 #include "arithmetic.h"
 #include "atomic.h"
+#include "charge.h"
 #include "endpoint.h"
 #include "message.h"
 #include "progress.h"
@@ -227,6 +228,7 @@ static ssize_t atomic(struct fid_ep *fid, const struct atomic *a)
 	if (rc)
 		return rc;
 	dfi_enter();
+	dfi_charge(CHARGE_ATOMIC, 1);
 	dfi_progress_alert(ep->domain);
 	rc = dfi_endpoint_ready(ep, false);
 	if (!rc && !(op = dfi_op_new(ep, false,

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #define _GNU_SOURCE
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "charge.h"
 #include "errors.h"
 #include "provider.h"
 #include "routes.h"
@@ -25,43 +28,52 @@
 #define STEP_NS	  200u	  /* about as long as so many questions take on hardware */
 
 static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
 	struct dfi_card card;
 	unsigned int users;
 	struct dib_endpoint *endpoint[ENDPOINTS];
 	bool watched, ends, paused;
 	pthread_t watcher;
-	pid_t thread;	/* that made the last call */
-	uint64_t calls; /* of the provider that have begun */
-} the = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	pid_t thread;	  /* that made the last call */
+	pthread_t caller; /* the same */
+	uint64_t calls;	  /* of the provider that have begun */
+} the;
 
 /* Threads come in by turns. A thread that polls gives the lock back and takes it again at once, and
- * a mutex alone would let the others wait for seconds. */
+ * a mutex would let the others wait for seconds. */
 static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	unsigned int next, served;
-} turns = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	uint32_t next;	 /* of the thread that comes next */
+	uint32_t served; /* of the thread that is in, or that may come in: a futex(2) */
+} turns;
+
+static long sleep_or_wake(int op, uint32_t value)
+{
+	return syscall(SYS_futex, &turns.served, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
 
 static void take_turn(void)
 {
-	unsigned int own;
+	uint32_t own = __atomic_fetch_add(&turns.next, 1, __ATOMIC_SEQ_CST), now;
 
-	pthread_mutex_lock(&turns.lock);
-	own = turns.next++;
-	while (turns.served != own)
-		pthread_cond_wait(&turns.changed, &turns.lock);
-	pthread_mutex_unlock(&turns.lock);
+	while ((now = __atomic_load_n(&turns.served, __ATOMIC_SEQ_CST)) != own)
+		sleep_or_wake(FUTEX_WAIT, now);
+}
+
+/* Returns whether no thread was in, and this one is now. */
+static bool try_turn(void)
+{
+	uint32_t now = __atomic_load_n(&turns.served, __ATOMIC_SEQ_CST);
+
+	return __atomic_compare_exchange_n(&turns.next, &now, now + 1, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
 }
 
 static void end_turn(void)
 {
-	pthread_mutex_lock(&turns.lock);
-	turns.served++;
-	if (turns.served != turns.next)
-		pthread_cond_broadcast(&turns.changed);
-	pthread_mutex_unlock(&turns.lock);
+	uint32_t following = turns.served + 1;
+
+	__atomic_store_n(&turns.served, following, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&turns.next, __ATOMIC_SEQ_CST) != following)
+		sleep_or_wake(FUTEX_WAKE, INT_MAX);
 }
 
 static struct dib_endpoint *speaker(void)
@@ -75,20 +87,21 @@ static struct dib_endpoint *speaker(void)
 void dfi_enter(void)
 {
 	take_turn();
-	pthread_mutex_lock(&the.lock);
 	the.calls++;
-	the.thread = (pid_t)syscall(SYS_gettid);
+	/* gettid(2) is a system call. */
+	if (!the.thread || !pthread_equal(the.caller, pthread_self())) {
+		the.caller = pthread_self();
+		the.thread = (pid_t)syscall(SYS_gettid);
+	}
 	if (!the.paused)
 		return;
 	/* A failure shows again in the call that follows. */
 	dib_clock_enter(speaker());
 	the.paused = false;
-	pthread_cond_signal(&the.changed);
 }
 
 void dfi_leave(void)
 {
-	pthread_mutex_unlock(&the.lock);
 	end_turn();
 }
 
@@ -123,10 +136,11 @@ static void *watch(void *unused)
 	uint64_t calls = 0;
 
 	(void)unused;
-	pthread_mutex_lock(&the.lock);
-	while (!the.ends) {
-		if (the.paused) {
-			pthread_cond_wait(&the.changed, &the.lock);
+	while (!__atomic_load_n(&the.ends, __ATOMIC_ACQUIRE)) {
+		nanosleep(&pause, NULL);
+		/* Who waits for this thread's end is in. */
+		if (!try_turn()) {
+			asleep = away = 0;
 			continue;
 		}
 		if (calls != the.calls)
@@ -134,18 +148,14 @@ static void *watch(void *unused)
 		calls = the.calls;
 		away++;
 		asleep = is_asleep(the.thread) ? asleep + 1 : 0;
-		if (speaker() && (asleep > SLEEPING || away > AWAY)) {
+		if (!the.paused && speaker() && (asleep > SLEEPING || away > AWAY)) {
 			dib_clock_act_for(the.thread);
 			the.paused = dib_clock_pause(speaker()) == 0;
 			dib_clock_act_for(0);
 			asleep = away = 0;
-			continue;
 		}
-		pthread_mutex_unlock(&the.lock);
-		nanosleep(&pause, NULL);
-		pthread_mutex_lock(&the.lock);
+		end_turn();
 	}
-	pthread_mutex_unlock(&the.lock);
 	return NULL;
 }
 
@@ -165,12 +175,9 @@ static void end_watcher(void)
 {
 	if (!the.watched)
 		return;
-	the.ends = true;
+	__atomic_store_n(&the.ends, true, __ATOMIC_RELEASE);
 	the.watched = false;
-	pthread_cond_signal(&the.changed);
-	pthread_mutex_unlock(&the.lock);
 	pthread_join(the.watcher, NULL);
-	pthread_mutex_lock(&the.lock);
 }
 
 /* Picoseconds of simulated time, or of the system's clock on hardware; 0 without an open card. */
@@ -183,6 +190,8 @@ uint64_t dibber_fi_now_ps(void)
 	struct dib_clock clock = { 0 };
 
 	dfi_enter();
+	if (speaker())
+		dfi_charge_pay(speaker());
 	if (speaker() && dib_clock_now(speaker(), &clock))
 		clock.now_ps = 0;
 	/* A program that asks until the time has changed would wait for ever, because its own
@@ -285,6 +294,8 @@ int dfi_card_get(struct dfi_card *card)
 		if (!dfi_card_is_named())
 			return -FI_ENODEV;
 		fi_param_get_str(&dfi_provider, "card", &named);
+		if ((rc = dfi_charge_begin()))
+			return rc;
 		list = strdup(named);
 		if (!list)
 			return -FI_ENOMEM;

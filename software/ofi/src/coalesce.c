@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "coalesce.h"
 #include "command.h"
 #include "domain.h"
@@ -71,8 +72,10 @@ static void ended(struct domain *domain, struct command *command, int status)
 
 	if (error == FI_ETIMEDOUT || error == FI_ECONNRESET)
 		dfi_peer_lost(domain, batch->peer, error);
-	if (!error && !batch->writes)
+	if (!error && !batch->writes) {
 		memcpy(batch->bytes, domain->staging + command->local_offset, command->length);
+		dfi_charge_copy(command->length);
+	}
 	end_batch(domain, batch, error);
 }
 

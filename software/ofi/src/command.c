@@ -5,16 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "command.h"
 #include "domain.h"
 #include "errors.h"
+#include "pool.h"
 
 #define BATCH 16
+
+static struct pool kept_commands;
 
 struct command *dfi_command_new(enum command_kind kind, struct peer *peer,
 				void (*done)(struct domain *, struct command *, int), void *owner)
 {
-	struct command *command = malloc(sizeof(*command));
+	struct command *command = pool_get(&kept_commands, sizeof(*command));
 
 	if (!command)
 		return NULL;
@@ -44,12 +48,14 @@ int dfi_command_copy(struct command *command, const void *data, uint32_t length)
 		memcpy(command->data, data, length);
 		return 0;
 	}
+	dfi_charge(CHARGE_LONG, 1);
 	command->copy = malloc(length);
 	if (!command->copy) {
-		free(command);
+		pool_put(&kept_commands, command);
 		return -FI_ENOMEM;
 	}
 	memcpy(command->copy, data, length);
+	dfi_charge_copy(length);
 	return 0;
 }
 
@@ -60,7 +66,7 @@ int dfi_command_stride(struct command *command, const struct dib_side *here,
 	command->strided = malloc(sizeof(*command->strided));
 	if (!command->strided) {
 		free(command->copy);
-		free(command);
+		pool_put(&kept_commands, command);
 		return -FI_ENOMEM;
 	}
 	command->strided->here = *here;
@@ -78,10 +84,11 @@ int dfi_command_scatter(struct command *command, const void *data, uint32_t leng
 	if (data) {
 		command->copy = malloc(length);
 		if (!command->copy) {
-			free(command);
+			pool_put(&kept_commands, command);
 			return -FI_ENOMEM;
 		}
 		memcpy(command->copy, data, length);
+		dfi_charge_copy(length);
 	}
 	return dfi_command_stride(command, &here, &other, length);
 }
@@ -92,14 +99,16 @@ static void release(struct domain *domain, struct command *command)
 		domain->staging_used &= ~(1u << command->buffer);
 	free(command->copy);
 	free(command->strided);
-	free(command);
+	pool_put(&kept_commands, command);
 }
 
 static void end(struct domain *domain, struct command *command, int status)
 {
 	list_remove(&command->place);
-	if (command->land && status == DIBBER_STATUS_OK)
+	if (command->land && status == DIBBER_STATUS_OK) {
 		memcpy(command->land, domain->staging + command->local_offset, command->length);
+		dfi_charge_copy(command->length);
+	}
 	command->done(domain, command, status);
 	release(domain, command);
 }
@@ -122,8 +131,10 @@ static bool get_buffer(struct domain *domain, struct command *command)
 		command->strided->here.walk.key = command->local_key;
 		command->strided->here.walk.offset = command->local_offset;
 	}
-	if (command->copy)
+	if (command->copy) {
 		memcpy(domain->staging + command->local_offset, command->copy, command->length);
+		dfi_charge_copy(command->length);
+	}
 	free(command->copy);
 	command->copy = NULL;
 	/* From here on get_buffer() sees `buffer`. */
@@ -180,6 +191,7 @@ static bool try(struct domain *domain, struct command *command)
 
 	if (!get_buffer(domain, command))
 		return false;
+	dfi_charge_pay(domain->endpoint);
 	rc = send(domain, command);
 	if (rc == DIB_ERR_AGAIN)
 		return false;
@@ -222,6 +234,7 @@ int dfi_commands_poll(struct domain *domain)
 		count = dib_poll(domain->endpoint, done, BATCH);
 		if (count < 0)
 			return count;
+		dfi_charge(CHARGE_COMMAND, (unsigned int)count);
 		for (int i = 0; i < count; i++) {
 			domain->under_way--;
 			end(domain, (struct command *)(uintptr_t)done[i].tag, done[i].status);

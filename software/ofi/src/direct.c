@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "charge.h"
 #include "coalesce.h"
 #include "command.h"
 #include "direct.h"
@@ -228,6 +229,7 @@ PUBLIC int dibber_fi_move(int gets, const struct dibber_fi_place *place,
 	if (!move)
 		return -FI_ENOMEM;
 	dfi_enter();
+	dfi_charge(CHARGE_MOVE, 1);
 	rc = check(place, bytes);
 	if (!rc) {
 		peer = &the_domain->peers[dfi_peer_index(place->node, place->endpoint)];

@@ -67,6 +67,7 @@ struct domain {
 	uint64_t patience_ns;
 	uint64_t quiet_ns; /* simulated time since the peers were asked whether they are there */
 	bool busy;	   /* it has exchanged messages */
+	uint8_t skipped;   /* looks that were left out since the last one */
 	bool in_progress;
 };
 

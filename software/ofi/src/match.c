@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "fetch.h"
 #include "match.h"
 
@@ -70,6 +71,7 @@ bool dfi_match_arrival(struct endpoint *ep, const struct arrival *arrival)
 	if (arrival->bytes) {
 		if (kept)
 			memcpy(unexpected->bytes, arrival->bytes, kept);
+		dfi_charge_copy(kept);
 		unexpected->arrival.bytes = unexpected->bytes;
 	}
 	list_append(&ep->unexpected[arrival->tagged], &unexpected->place);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cache.h"
+#include "charge.h"
 #include "domain.h"
 #include "errors.h"
 #include "memory.h"
@@ -38,6 +39,7 @@ void dfi_gather(void *to, const struct pieces *pieces)
 			memcpy(at, pieces->iov[i].iov_base, pieces->iov[i].iov_len);
 		at += pieces->iov[i].iov_len;
 	}
+	dfi_charge_copy(pieces->length);
 }
 
 size_t dfi_scatter(const struct pieces *pieces, size_t skip, const void *from, size_t length)
@@ -59,6 +61,7 @@ size_t dfi_scatter(const struct pieces *pieces, size_t skip, const void *from, s
 		at += bytes;
 		left -= bytes;
 	}
+	dfi_charge_copy(length - left);
 	return length - left;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "charge.h"
 #include "coalesce.h"
 #include "command.h"
 #include "domain.h"
@@ -31,6 +32,7 @@ PUBLIC int dibber_fi_hold(void *memory, size_t length, int offered, struct dibbe
 	if (!hold)
 		return -FI_ENOMEM;
 	dfi_enter();
+	dfi_charge(CHARGE_HOLD, 1);
 	domain = hold->domain = dfi_direct_domain();
 	if (domain)
 		rc = domain->broken ? -domain->broken
@@ -114,6 +116,7 @@ PUBLIC int dibber_fi_get(const struct dibber_fi_place *place, const struct dib_s
 	int rc = -FI_ENODEV;
 
 	dfi_enter();
+	dfi_charge(CHARGE_MOVE, 1);
 	domain = dfi_direct_domain();
 	if (domain)
 		rc = -domain->broken;

@@ -2,23 +2,26 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include <stdlib.h>
-
 #include "endpoint.h"
+#include "pool.h"
+
+static struct pool ops;
 
 struct op *dfi_op_new(struct endpoint *ep, bool receives, uint64_t flags, void *context)
 {
-	struct op *op = calloc(1, sizeof(*op));
+	struct op *op = pool_get(&ops, sizeof(*op));
 
 	if (!op)
 		return NULL;
+	*op = (struct op){
+		.ep = ep,
+		.id = ++ep->next_id,
+		.flags = flags,
+		.receives = receives,
+		.report = true,
+		.context = context,
+	};
 	list_init(&op->place);
-	op->ep = ep;
-	op->receives = receives;
-	op->flags = flags;
-	op->context = context;
-	op->report = true;
-	op->id = ++ep->next_id;
 	ep->under_way[receives]++;
 	return op;
 }
@@ -26,7 +29,7 @@ struct op *dfi_op_new(struct endpoint *ep, bool receives, uint64_t flags, void *
 static void free_if_idle(struct op *op)
 {
 	if (op->ended && !op->refs)
-		free(op);
+		pool_put(&ops, op);
 }
 
 void dfi_op_put(struct op *op)
@@ -39,7 +42,7 @@ void dfi_op_cancel(struct op *op)
 {
 	list_remove(&op->place);
 	op->ep->under_way[op->receives]--;
-	free(op);
+	pool_put(&ops, op);
 }
 
 struct op *dfi_op_answered(struct domain *domain, const struct peer *peer, uint64_t id)

@@ -2,6 +2,7 @@
 
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include "charge.h"
 #include "coalesce.h"
 #include "direct.h"
 #include "domain.h"
@@ -18,6 +19,7 @@
  * waits are short, and a domain that has not lets the others have the time. */
 #define OF_MANY_NS 200u
 #define IDLE_NS	   50u
+#define SKIPPED	   8u /* one look of so many at such a domain */
 
 /* Domains of this process that have exchanged messages. */
 static unsigned int busy_domains;
@@ -55,7 +57,10 @@ static uint64_t longest_wait(const struct domain *domain)
 {
 	if (domain->busy)
 		return busy_domains > 1 ? OF_MANY_NS : LONGEST_NS;
-	return busy_domains ? IDLE_NS : LONGEST_NS;
+	if (!busy_domains)
+		return LONGEST_NS;
+	/* A look that is charged takes time by itself. */
+	return dfi_charges() ? 0 : IDLE_NS;
 }
 
 void dfi_progress_alert(struct domain *domain)
@@ -114,9 +119,13 @@ static int break_off(struct domain *domain, int error)
  * a simulated card sends by message, ahead of a message in a ring, are there before it is seen. */
 static int progress(struct domain *domain, uint64_t wait_ns)
 {
-	int rc = dib_wait(domain->endpoint, wait_ns);
-	int ends = 0;
+	int ends = 0, rc;
 
+	dfi_charge_pay(domain->endpoint);
+	rc = dib_wait(domain->endpoint, wait_ns);
+	/* Programs look all the time. So the look that the wait stands for ends first, and another
+	 * one finds what came. */
+	dfi_charge(CHARGE_LOOK, 1);
 	if (rc == 0) {
 		if (domain->patience_ns < LONGEST_NS)
 			domain->patience_ns *= 2;
@@ -134,6 +143,17 @@ static int progress(struct domain *domain, uint64_t wait_ns)
 	return 0;
 }
 
+/* A domain without messages is looked at now and then, where another one has messages. */
+static bool is_left_out(struct domain *domain)
+{
+	if (domain->busy || !busy_domains || !dfi_charges())
+		return false;
+	if (++domain->skipped < SKIPPED)
+		return true;
+	domain->skipped = 0;
+	return false;
+}
+
 int dfi_progress(struct domain *domain, bool may_wait)
 {
 	uint64_t wait_ns;
@@ -144,6 +164,10 @@ int dfi_progress(struct domain *domain, bool may_wait)
 	if (domain->in_progress)
 		return 0;
 	count_if_busy(domain);
+	if (is_left_out(domain)) {
+		dfi_charge(CHARGE_GLANCE, 1);
+		return 0;
+	}
 	wait_ns = longest_wait(domain);
 	if (domain->patience_ns < wait_ns)
 		wait_ns = domain->patience_ns;

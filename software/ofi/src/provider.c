@@ -120,6 +120,13 @@ FI_EXT_INI
 		&dfi_provider, "cache", FI_PARAM_BOOL,
 		"whether registrations of the program's memory are kept until it goes away, "
 		"where the kernel has userfaultfd (default: yes)");
+	fi_param_define(&dfi_provider, "charge", FI_PARAM_BOOL,
+			"whether the simulator's clock counts the CPU time of provider and engine "
+			"(default: yes)");
+	fi_param_define(
+		&dfi_provider, "engine", FI_PARAM_STRING,
+		"the program above libfabric whose instructions are charged: openmpi (default: "
+		"none)");
 	fi_param_define(&dfi_provider, "coalesce", FI_PARAM_BOOL,
 			"whether short writes or reads at a constant distance become one strided "
 			"command (default: yes)");

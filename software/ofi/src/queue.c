@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "charge.h"
 #include "domain.h"
+#include "pool.h"
 #include "progress.h"
 #include "queue.h"
 
@@ -17,9 +19,11 @@ struct queue_entry {
 	fi_addr_t source;
 };
 
+static struct pool entries;
+
 void dfi_queue_report(struct queue *queue, const struct fi_cq_err_entry *entry, fi_addr_t source)
 {
-	struct queue_entry *item = malloc(sizeof(*item));
+	struct queue_entry *item = pool_get(&entries, sizeof(*item));
 
 	if (!item) {
 		/* A program that waits for this completion would wait for ever. */
@@ -78,9 +82,15 @@ static ssize_t take(struct queue *queue, void *buffer, size_t count, fi_addr_t *
 			source[taken] = item->source;
 		taken++;
 		list_remove(&item->place);
-		free(item);
+		pool_put(&entries, item);
 	}
 	return taken ? (ssize_t)taken : -FI_EAGAIN;
+}
+
+static int glance(void)
+{
+	dfi_charge(CHARGE_GLANCE, 1);
+	return -FI_EAGAIN;
 }
 
 static ssize_t queue_readfrom(struct fid_cq *fid, void *buffer, size_t count, fi_addr_t *source)
@@ -91,8 +101,8 @@ static ssize_t queue_readfrom(struct fid_cq *fid, void *buffer, size_t count, fi
 	dfi_enter();
 	if (list_empty(&queue->entries)) {
 		/* Programs read until nothing is left, and then go on with what they have read. So
-		 * the first read in vain takes no time. */
-		rc = dfi_progress(queue->domain, !queue->gave);
+		 * the first read in vain looks at nothing. */
+		rc = queue->gave ? glance() : dfi_progress(queue->domain, true);
 		queue->gave = false;
 		if (rc && list_empty(&queue->entries)) {
 			dfi_leave();
@@ -103,6 +113,8 @@ static ssize_t queue_readfrom(struct fid_cq *fid, void *buffer, size_t count, fi
 		dfi_progress(queue->domain, false);
 	}
 	rc = count ? take(queue, buffer, count, source) : -FI_EAGAIN;
+	if (rc > 0)
+		dfi_charge(CHARGE_ENTRY, (unsigned int)rc);
 	queue->gave |= rc > 0;
 	dfi_leave();
 	return rc;
@@ -137,7 +149,7 @@ static ssize_t queue_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buffer,
 		/* There is no data of the provider's. */
 		buffer->err_data_size = 0;
 		list_remove(&item->place);
-		free(item);
+		pool_put(&entries, item);
 		rc = 1;
 		break;
 	}
@@ -210,7 +222,7 @@ static int queue_close(struct fid *fid)
 			member_of(queue->entries.next, struct queue_entry, place);
 
 		list_remove(&item->place);
-		free(item);
+		pool_put(&entries, item);
 	}
 	queue->domain->users--;
 	dfi_leave();

@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "coalesce.h"
 #include "dispatch.h"
 #include "domain.h"
 #include "errors.h"
+#include "pool.h"
 #include "ring.h"
 
 #define LONGEST (PAYLOAD_BYTES + 24u)
+#define SHORT	128u /* bytes of a message whose memory is kept */
 
 _Static_assert(LONGEST <= BUFFER_BYTES, "the longest message fits into a slot");
 
@@ -23,6 +26,22 @@ struct outgoing {
 	uint32_t length;
 	uint8_t bytes[];
 };
+
+static struct pool shorts;
+
+static struct outgoing *outgoing_new(uint32_t length)
+{
+	return length <= SHORT ? pool_get(&shorts, sizeof(struct outgoing) + SHORT)
+			       : malloc(sizeof(struct outgoing) + length);
+}
+
+static void outgoing_free(struct outgoing *out)
+{
+	if (out->length <= SHORT)
+		pool_put(&shorts, out);
+	else
+		free(out);
+}
 
 uint64_t dfi_ring_credit(unsigned int index)
 {
@@ -61,7 +80,64 @@ static void sent(struct domain *domain, struct command *command, int status)
 		dfi_peer_lost(domain, out->peer, error);
 	if (out->done)
 		out->done(out->owner, error);
-	free(out);
+	outgoing_free(out);
+}
+
+static uint32_t padded(const struct message *message)
+{
+	return (message->length + 7u) & ~7u;
+}
+
+/* Bytes of a message in its slot. */
+static uint32_t length_of(const struct message *message)
+{
+	return padded(message) + (message->flags & MESSAGE_TAG ? 8u : 0) +
+	       (message->flags & MESSAGE_DATA ? 8u : 0) + 8u;
+}
+
+/* A message as it lies in its slot, but for its number. */
+static void lay_out(uint8_t *at, const struct message *message)
+{
+	uint64_t trailer =
+		message->kind | (uint64_t)message->flags << 8 | (uint64_t)message->length << 16;
+
+	memset(at, 0, 8);
+	at += padded(message) - message->length;
+	if (message->length)
+		memcpy(at, message->payload, message->length);
+	at += message->length;
+	if (message->flags & MESSAGE_DATA) {
+		memcpy(at, &message->data, 8);
+		at += 8;
+	}
+	if (message->flags & MESSAGE_TAG) {
+		memcpy(at, &message->tag, 8);
+		at += 8;
+	}
+	memcpy(at, &trailer, 8);
+}
+
+/* Send a command that holds a message into its slot. */
+static void put_into_slot(struct domain *domain, struct command *command, uint32_t number)
+{
+	uint64_t slot = (number - 1) % RING_SLOTS;
+
+	command->flags = DIBBER_FLAG_NOTICE;
+	command->notice = own_index(domain);
+	command->remote_key = command->peer->key;
+	command->remote_offset = own_index(domain) * (uint64_t)RING_BYTES +
+				 (slot + 1) * BUFFER_BYTES - command->length;
+	command->peer->sent = number;
+	dfi_command_issue(domain, command);
+}
+
+/* The same of a message, or of credit, that nobody waits for. */
+static void told(struct domain *domain, struct command *command, int status)
+{
+	int error = status < 0 ? -status : dfi_status_error((unsigned int)status);
+
+	if (error && !command->peer->error)
+		dfi_peer_lost(domain, command->peer, error);
 }
 
 /* Give a message the next slot and send it. */
@@ -70,7 +146,6 @@ static int put(struct domain *domain, struct outgoing *out)
 	struct peer *peer = out->peer;
 	struct command *command = dfi_command_new(COMMAND_PUT, peer, sent, out);
 	uint32_t number = peer->sent + 1;
-	uint64_t slot = (number - 1) % RING_SLOTS;
 	int rc;
 
 	if (!command)
@@ -79,20 +154,42 @@ static int put(struct domain *domain, struct outgoing *out)
 	rc = dfi_command_copy(command, out->bytes, out->length);
 	if (rc)
 		return rc;
-	command->flags = DIBBER_FLAG_NOTICE;
-	command->notice = own_index(domain);
-	command->remote_key = peer->key;
-	command->remote_offset =
-		own_index(domain) * (uint64_t)RING_BYTES + (slot + 1) * BUFFER_BYTES - out->length;
-	peer->sent = number;
-	dfi_command_issue(domain, command);
+	put_into_slot(domain, command, number);
 	return 0;
+}
+
+static bool has_room(const struct peer *peer)
+{
+	return peer->sent - peer->taken < RING_SLOTS;
+}
+
+bool dfi_ring_is_open(const struct peer *peer)
+{
+	return list_empty(&peer->outgoing) && has_room(peer);
+}
+
+/* A message whose end nobody waits for goes from the command itself, where it fits. Returns whether
+ * it was sent. */
+static bool put_at_once(struct domain *domain, struct peer *peer, const struct message *message)
+{
+	uint32_t length = length_of(message), number = peer->sent + 1;
+	struct command *command;
+
+	if (length > DIBBER_INLINE_BYTES || !dfi_ring_is_open(peer))
+		return false;
+	command = dfi_command_new(COMMAND_INLINE, peer, told, NULL);
+	if (!command)
+		return false;
+	lay_out(command->data, message);
+	memcpy(command->data + length - 4, &number, sizeof(number));
+	command->length = length;
+	put_into_slot(domain, command, number);
+	return true;
 }
 
 static void push(struct domain *domain, struct peer *peer)
 {
-	while (!list_empty(&peer->outgoing) && peer->sent - peer->taken < RING_SLOTS &&
-	       !peer->error) {
+	while (!list_empty(&peer->outgoing) && has_room(peer) && !peer->error) {
 		struct outgoing *out = member_of(peer->outgoing.next, struct outgoing, place);
 
 		/* Without memory the message waits for the next look. */
@@ -105,33 +202,15 @@ static void push(struct domain *domain, struct peer *peer)
 static int append(struct domain *domain, struct peer *peer, const struct message *message,
 		  sent_t done, void *owner)
 {
-	bool has_tag = message->flags & MESSAGE_TAG, has_data = message->flags & MESSAGE_DATA;
-	uint32_t padded = (message->length + 7u) & ~7u;
-	uint32_t length = padded + (has_tag ? 8u : 0) + (has_data ? 8u : 0) + 8u;
-	uint64_t trailer =
-		message->kind | (uint64_t)message->flags << 8 | (uint64_t)message->length << 16;
-	struct outgoing *out = malloc(sizeof(*out) + length);
-	uint8_t *at;
+	uint32_t length = length_of(message);
+	struct outgoing *out = outgoing_new(length);
 
 	(void)domain;
 	if (!out)
 		return -FI_ENOMEM;
 	*out = (struct outgoing){ .peer = peer, .done = done, .owner = owner, .length = length };
-	at = out->bytes;
-	memset(at, 0, 8);
-	at += padded - message->length;
-	if (message->length)
-		memcpy(at, message->payload, message->length);
-	at += message->length;
-	if (has_data) {
-		memcpy(at, &message->data, 8);
-		at += 8;
-	}
-	if (has_tag) {
-		memcpy(at, &message->tag, 8);
-		at += 8;
-	}
-	memcpy(at, &trailer, 8);
+	lay_out(out->bytes, message);
+	dfi_charge_copy(message->length);
 	list_append(&peer->outgoing, &out->place);
 	return 0;
 }
@@ -164,6 +243,8 @@ int dfi_ring_send(struct domain *domain, struct peer *peer, const struct message
 	domain->active[index / 64] |= UINT64_C(1) << index % 64;
 	if (!peer->greeted && (rc = greet(domain, peer)))
 		return rc;
+	if (!done && put_at_once(domain, peer, message))
+		return 0;
 	rc = append(domain, peer, message, done, owner);
 	if (!rc)
 		push(domain, peer);
@@ -179,19 +260,11 @@ void dfi_ring_drop(struct domain *domain, struct peer *peer)
 		list_remove(&out->place);
 		if (out->done)
 			out->done(out->owner, peer->error);
-		free(out);
+		outgoing_free(out);
 	}
 }
 
 /* Credit --------------------------------------------------------------------------------------- */
-
-static void told(struct domain *domain, struct command *command, int status)
-{
-	int error = status < 0 ? -status : dfi_status_error((unsigned int)status);
-
-	if (error && !command->peer->error)
-		dfi_peer_lost(domain, command->peer, error);
-}
 
 static void tell(struct domain *domain, struct peer *peer, uint32_t closed)
 {
@@ -288,6 +361,7 @@ static bool take(struct domain *domain, struct peer *peer)
 
 	if ((uint32_t)(trailer >> 32) != number || peer->error == FI_EIO)
 		return false;
+	dfi_charge(CHARGE_MESSAGE, 1);
 	good = parse(end, trailer, &message) &&
 	       (number == 1 ? hello(peer, &message) : dfi_dispatch(domain, peer, &message));
 	if (!good) {

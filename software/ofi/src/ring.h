@@ -16,6 +16,7 @@
 #ifndef DFI_RING_H
 #define DFI_RING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "command.h"
@@ -56,6 +57,9 @@ typedef void (*sent_t)(void *owner, int error);
  * Returns 0 or a negative FI_ number. */
 int dfi_ring_send(struct domain *domain, struct peer *peer, const struct message *message,
 		  sent_t done, void *owner);
+
+/* Whether a message would go at once. */
+bool dfi_ring_is_open(const struct peer *peer);
 
 /* Take what a peer has sent, and send to it what there is room for. */
 void dfi_ring_look(struct domain *domain, struct peer *peer);

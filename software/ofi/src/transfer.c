@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "charge.h"
 #include "coalesce.h"
 #include "endpoint.h"
 #include "errors.h"
@@ -337,6 +338,7 @@ static ssize_t transfer(struct fid_ep *fid, const struct iovec *iov, void **desc
 	if (what->flags & FI_FENCE)
 		return -FI_EOPNOTSUPP;
 	dfi_enter();
+	dfi_charge(CHARGE_TRANSFER, 1);
 	dfi_progress_alert(ep->domain);
 	rc = dfi_endpoint_ready(ep, false);
 	if (!rc && !(op = dfi_op_new(ep, false, FI_RMA | (what->writes ? FI_WRITE : FI_READ),

@@ -429,6 +429,7 @@ _SIGNATURES = {
     "dib_clock_enter": (c_int, [c_void_p]),
     "dib_clock_act_for": (None, [c_int]),
     "dib_clock_now": (c_int, [c_void_p, POINTER(Clock)]),
+    "dib_clock_charge": (c_int, [c_void_p, c_uint32, c_uint32]),
     "dib_mailbox_open": (c_int, [c_void_p, POINTER(MailboxOptions), POINTER(c_void_p)]),
     "dib_mailbox_close": (c_int, [c_void_p]),
     "dib_mailbox_address": (c_int, [c_void_p, c_uint32, POINTER(MailboxAddress)]),

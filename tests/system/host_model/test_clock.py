@@ -59,6 +59,13 @@ def test_each_call_is_charged_its_cost_in_the_profile(one):
         assert reply.free == 0
 
 
+def test_instructions_of_the_program_take_time_by_the_rate_of_the_cpu(one):
+    client = Client(one.path(0))
+    before = client.clock("NOW").now
+    reply = client.clock("CHARGE", call=0, count=9000)
+    assert reply.now - before == reply.cpu == round(9000 / 4.5 * NS)
+
+
 @pytest.mark.parametrize(
     "length, near", [(0, None), (1, 0), (64, 0), (65, 1), (1 << 20, (1 << 14) - 1)]
 )

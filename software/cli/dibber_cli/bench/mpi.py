@@ -9,7 +9,7 @@ of its own; one run gives the values of several series.
 import math
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,7 @@ LENGTHS = 21  # of b_eff
 # What makes a strided command of a put with a vector type: (setting of the coalescer, library).
 WAYS = {"engine": ("0", ()), "coalesced": ("1", ()), "pmpi": ("0", (fabric.PMPI,))}
 
+FREE = "free-cpu"  # of series without charges
 TYPED = ("engine", "pmpi")
 # Bytes of the patterns of `typed`, whose numbers are the places here (software/ofi/bench/typed.c).
 PATTERNS = {
@@ -53,6 +54,7 @@ PATTERNS = {
     "LAMMPS_full 1662": 106368,
 }
 
+CHOICE = ("messages", "put", "typed", "ranks", "switches")  # series of jobs
 EACH = tuple(range(len(PATTERNS)))
 
 QUICK = {
@@ -75,6 +77,7 @@ class Job:
     shape     : the topology of the cards
     words     : the tests with their numbers
     way       : of WAYS
+    charged   : instructions of library, provider and engine take simulated time
     """
 
     series: str
@@ -83,6 +86,7 @@ class Job:
     shape: str
     words: tuple
     way: str = "coalesced"
+    charged: bool = True
 
 
 def _collectives(ranks: int) -> tuple[str, ...]:
@@ -98,18 +102,22 @@ def points(
     ranks: Sequence[int] = RANKS,
     hops: Sequence[int] = HOPS,
     patterns: Sequence[int] = EACH,
+    series: Collection[str] = CHOICE,
 ) -> list[Job]:
     """One Job for the messages, one for each way of strided puts and of typed messages, each number
     of ranks, and each number of switches.
     """
     comma = lambda numbers: ",".join(str(number) for number in numbers)
-    return [
-        Job("messages", 2, 2, "pair", (f"restricted={comma(sizes)}", f"postal={comma(sizes)}")),
+    both = (f"restricted={comma(sizes)}", f"postal={comma(sizes)}")
+    jobs = [
+        Job("messages", 2, 2, "pair", both),
+        Job("messages", FREE, 2, "pair", (*both, "barrier"), charged=False),
         *(Job("put", way, 2, "pair", (f"put={comma(strides)}",), way) for way in WAYS),
         *(Job("typed", way, 2, "pair", (f"typed={comma(patterns)}",), way) for way in TYPED),
         *(Job("ranks", n, n, fabric.shape_for(n), _collectives(n)) for n in ranks),
         *(Job("switches", n, 2, f"line:{n}", (f"distance={n}",)) for n in hops),
     ]
+    return [job for job in jobs if job.series in series]
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -149,6 +157,7 @@ def run(job: Job, uris: Sequence[str], seed: int) -> str:
         **fabric.environment(uris),
         **fabric.mpirun_environment(),
         "FI_DIBBER_COALESCE": coalesce,
+        **({} if job.charged else fabric.FREE_CPU),
     }
     try:
         done = subprocess.run(
@@ -174,7 +183,7 @@ def measure(
     for job in points:
         if progress:
             progress.draw(f"{job.series}, {job.x}")
-        with fabric.cards(profile.path, job.shape, seed) as network:
+        with fabric.cards(profile.path, job.shape, seed, charged=job.charged) as network:
             if not versions:
                 with Ends(network.uris) as ends:
                     info = ends.both(lambda side: side.card.info())[0]
@@ -244,7 +253,7 @@ def _put(profile: Profile, stride: int) -> tuple[float, str]:
 
 def limit(profile: Profile, series: str, x: float, ranks: int) -> tuple[float, str]:
     """(bound of a value in its unit, name of its term)."""
-    length = int(x)
+    length, series = int(x), series.removesuffix(f"-{FREE}")
     if series in ("restricted", "postal"):
         seconds, name = _message(profile, length, series == "postal")
         return length / seconds / 1e6, name
@@ -294,6 +303,8 @@ X_UNITS = {
 
 def _name(series: str, job: Job) -> str:
     """The name of a program's series in the report, where several jobs have it."""
+    if not job.charged:
+        return f"{series}-{FREE}"
     if series == "put" or series.startswith("typed"):
         return f"{series}-{job.way}"
     if series in ("reduce", "alltoall", *DENSES):
@@ -362,7 +373,8 @@ def evaluate(profile: Profile, seed: int, results: Sequence[dict[str, Any]]) -> 
         **parts,
         "findings": list(_findings(parts)),
         "notes": [
-            "Open MPI; the engine's own instructions take no simulated time, those of libdibber do",
+            "Open MPI; its own instructions, the provider's and libdibber's are charged; with "
+            "'free-cpu' none are",
             f"b_eff: longest message {LONGEST} bytes, {RANDOMS} of 30 random patterns, "
             f"{REPETITIONS} of 3 repetitions, 1 loop a measurement",
             f"dense patterns: {DENSE} bytes; MB/s of one rank in one direction, of the slowest",
