@@ -36,6 +36,7 @@ class EthernetPort(LiteXModule):
     buffers  : units in the receive buffer of each channel, powers of two
     queues   : units that may wait for the MAC, for each channel
     period   : cycles between STATUS frames
+    bulk_width : bits of a word of channel BULK, 32 or 64. The others have 32
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class EthernetPort(LiteXModule):
     last word on `frame_rx` to the first word on `sources`. Both ways a word a cycle.
     """
     def __init__(self, channels=4, mtu=9000, vlan=None, priority=0, buffers=BUFFER_UNITS,
-                 queues=QUEUE_UNITS, period=PERIOD_CYCLES):
+                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, bulk_width=32):
         assert 2 <= channels <= 4
         assert 72 <= mtu <= 9216
         assert vlan is None or 0 <= vlan <= 4094
@@ -65,11 +66,13 @@ class EthernetPort(LiteXModule):
         queues = [(min(limit, depth, buffer), depth)
             for depth, buffer in zip(queues[:channels], depths)]
 
-        self.receiver    = receiver    = FrameReceiver(depths, vlan)
-        self.transmitter = transmitter = FrameTransmitter(depths, queues, period, vlan, priority)
+        self.receiver    = receiver    = FrameReceiver(depths, vlan, bulk_width)
+        self.transmitter = transmitter = FrameTransmitter(
+            depths, queues, period, vlan, priority, bulk_width)
         self.training    = training    = EthernetTraining(period)
         self.measure     = measure     = RoundTrip()
 
+        self.bulk_width = bulk_width
         self.frame_tx   = transmitter.source
         self.frame_rx   = receiver.sink
         self.sinks      = transmitter.sinks

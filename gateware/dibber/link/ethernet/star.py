@@ -8,7 +8,7 @@ from litex.gen import *
 
 from dibber.common.one_hot import lowest_one, value_of
 from dibber.common.pulses import Pulses
-from dibber.interface.description import LINK_REASON, LINK_STATE
+from dibber.interface.description import CHANNEL, LINK_REASON, LINK_STATE
 from dibber.interface.ethernet import ETHERNET_KIND, ETHERNET_STATE
 from dibber.link.ethernet.buffer import PacketReader
 from dibber.link.ethernet.departure import WAIT_PERIODS, Departure, PacketMerge
@@ -28,8 +28,6 @@ BUFFER_UNITS = (64, 256, 2048, 64)
 QUEUE_UNITS  = (64, 128, 1088, 64)
 # Cycles between STATUS frames to a peer, and between hellos: 26 µs at 156.25 MHz.
 PERIOD_CYCLES = 4096
-
-CONTROL = 0
 
 class EthernetStar(LiteXModule):
     """EthernetPort with several peers: docs/design/ethernet.md.
@@ -54,7 +52,7 @@ class EthernetStar(LiteXModule):
     Cycles: as of EthernetPort. A prefix word takes one more.
     """
     def __init__(self, peers, channels=4, mtu=9000, vlan=None, priority=0, buffers=BUFFER_UNITS,
-                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, patience=WAIT_PERIODS):
+                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, patience=WAIT_PERIODS, bulk_width=32):
         assert 2 <= peers < 1 << TURN_BITS
         assert 2 <= channels <= 4
         assert 72 <= mtu <= 9216
@@ -64,6 +62,7 @@ class EthernetStar(LiteXModule):
         queues = [(min(limit, depth, buffer), depth)
             for depth, buffer in zip(queues[:channels], depths)]
 
+        self.bulk_width = bulk_width
         self.mac        = Signal(48)
         self.nonce      = Signal(16)
         self.number     = Signal(TURN_BITS)
@@ -203,8 +202,10 @@ class EthernetStar(LiteXModule):
         ]
         for c, queue in enumerate(queues):
             # Sent.
-            packer, departure = Packer(*queue, targets=peers + 1), Departure(peers, patience)
-            steer = Steer(table, peers, loops=c == CONTROL)
+            width  = bulk_width if c == CHANNEL.BULK else 32
+            packer = Packer(*queue, targets=peers + 1, width=width)
+            departure = Departure(peers, patience)
+            steer = Steer(table, peers, loops=c == CHANNEL.CONTROL, width=width)
             self.add_module(f"steer{c}", steer)
             self.add_module(f"packer{c}", packer)
             self.add_module(f"departure{c}", departure)
@@ -240,11 +241,11 @@ class EthernetStar(LiteXModule):
 
             # Received.
             arrivals = [slot.receivers[c].source for slot in slots]
-            if c == CONTROL:
+            if c == CHANNEL.CONTROL:
                 arrivals.append(departure.loop)
             else:
                 self.comb += departure.loop.ready.eq(1)
-            merge, reader = PacketMerge(len(arrivals)), PacketReader()
+            merge, reader = PacketMerge(len(arrivals)), PacketReader(width)
             self.add_module(f"merge{c}", merge)
             self.add_module(f"reader{c}", reader)
             self.sources.append(reader.source)

@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.common.one_hot import lowest_one, value_of
+from dibber.interface.description import CHANNEL
 from dibber.interface.ethernet import ETHERNET_KIND
 from dibber.layouts import fragment_layout
 from dibber.link.ethernet.frames import (FRAME_TYPE, TAG_TYPE, UnitShifter, big_endian,
@@ -263,6 +264,7 @@ class FrameTransmitter(LiteXModule):
     queues : (limit, depth) of each channel's Packer
     period : cycles between STATUS frames
     vlan, priority : of the tag; None: no tag
+    bulk_width : bits of a word of channel BULK, 32 or 64
 
     Attributes
     ----------
@@ -278,7 +280,7 @@ class FrameTransmitter(LiteXModule):
 
     Cycles: 5 from a packet's last word to the frame's first one; two between two frames.
     """
-    def __init__(self, depths, queues, period, vlan=None, priority=0):
+    def __init__(self, depths, queues, period, vlan=None, priority=0, bulk_width=32):
         channels = len(depths)
         self.builder      = builder = FrameBuilder(vlan, priority)
         self.source       = builder.source
@@ -303,7 +305,8 @@ class FrameTransmitter(LiteXModule):
 
         # Channels ---------------------------------------------------------------------------------
         self.scheduler = scheduler = FrameScheduler(channels)
-        packers = [Packer(*queue) for queue in queues]
+        widths  = [bulk_width if n == CHANNEL.BULK else 32 for n in range(channels)]
+        packers = [Packer(*queue, width=width) for queue, width in zip(queues, widths)]
         limits  = [Credit() for _ in depths]
         self.sinks = [packer.sink for packer in packers]
         chosen  = Signal(channels)  # one-hot: the channel whose frame is sent
