@@ -140,7 +140,7 @@ def inversions(fragment):
 CARDS = {
     "64 bits, window": (64, {"window": True}),
     "128 bits, window": (128, {"window": True}),
-    "128 bits, Ethernet": (128, {"mtu": 9000}),
+    "128 bits, Ethernet": (128, {"mtu": 9000, "bulk_width": 64}),
     "64 bits, ring": (64, {"fabric": "ring"}),
     "256 bits": (256, {}),
 }
