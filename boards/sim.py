@@ -132,7 +132,7 @@ FABRICS = {"direct": lambda: None, "ring": RingPort, "ring-pair": RingPairPort}
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
     def __init__(self, platform: SourceList, data_width: int, clock_hz: float, sram_bytes: int = SRAM_BYTES,
-        window: bool = False, mtu: int | None = None, peers: int = 1, fabric: str = "direct") -> None:
+        window: bool = False, mtu: int | None = None, peers: int = 1, fabric: str = "direct", bulk_width: int = 32) -> None:
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
         if mtu is None:
@@ -143,7 +143,8 @@ class SimCard(LiteXModule):
         if mtu is None:
             ethernet = None
         else:
-            ethernet = EthernetPort(mtu=mtu) if peers == 1 else EthernetStar(peers, mtu=mtu)
+            options: dict[str, int] = {"mtu": mtu, "bulk_width": bulk_width}
+            ethernet = EthernetPort(**options) if peers == 1 else EthernetStar(peers, **options)
         serial: SimSerialPHY | list[SimSerialPHY] | None = self.serial if mtu is None else None
         phys        = {"serial": self.serial}
         if fabric == "ring-pair":
@@ -224,11 +225,11 @@ def write_verilog(output: pathlib.Path, module: LiteXModule, ios: set[Signal], n
     write_if_changed(output / f"{name}.f", "\n".join(paths) + "\n")
 
 def generate(output: pathlib.Path, data_width: int, clock_hz: float, sram_bytes: int = SRAM_BYTES, window: bool = False,
-    mtu: int | None = None, peers: int = 1, fabric: str = "direct") -> None:
+    mtu: int | None = None, peers: int = 1, fabric: str = "direct", bulk_width: int = 32) -> None:
     """Write the Verilog of a card into the directory `output`."""
     output.mkdir(parents=True, exist_ok=True)
     platform = SourceList(output)
-    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu, peers, fabric)
+    card     = SimCard(platform, data_width, clock_hz, sram_bytes, window, mtu, peers, fabric, bulk_width)
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
 def main() -> None:
@@ -240,12 +241,15 @@ def main() -> None:
     parser.add_argument("--window",     action="store_true", help="with the remote window")
     parser.add_argument("--mtu",        type=int, help="a link over Ethernet, with frames of so many bytes of payload")
     parser.add_argument("--peers",      type=int, default=1, help="other cards that such a link may have, 1 to 15")
+    parser.add_argument("--bulk-width", type=int, choices=[32, 64], default=32,
+        help="bits of a word of channel BULK on such a link")
     parser.add_argument("--fabric",     choices=FABRICS, default="direct", help="what the serial link is a part of")
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
     if args.mtu and args.fabric != "direct":
         parser.error("--mtu and --fabric exclude each other: a ring is serial")
-    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers, args.fabric)
+    generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers, args.fabric,
+        args.bulk_width)
 
 if __name__ == "__main__":
     main()

@@ -112,7 +112,9 @@ class DibberCore(LiteXModule):
             aperture=C.APERTURE_BYTES if window else 0, hold_off=hold_off)
         self.deposit   = deposit   = DepositLayer(data_width, reach)
         places = getattr(port, "places", 0)  # packets of a channel that the port keeps
-        self.packet    = packet    = PacketLayer(data_width, reach.address, places)
+        widths = {CHANNEL.EXPRESS: 32, CHANNEL.BULK: getattr(port, "bulk_width", 32)}
+        self.packet    = packet    = PacketLayer(
+            data_width, reach.address, places, widths[CHANNEL.BULK])
         self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = None if serial is None else LinkEquipment()
 
@@ -132,7 +134,7 @@ class DibberCore(LiteXModule):
 
         # # #
 
-        self.connect_column(serial)
+        self.connect_column(serial, widths)
         self.connect_host_registers()
         self.connect_slots()
         self.connect_commands()
@@ -149,8 +151,8 @@ class DibberCore(LiteXModule):
 
     # Column ---------------------------------------------------------------------------------------
 
-    def connect_column(self, serial):
-        """Requests to host memory, packets, and the link's channels."""
+    def connect_column(self, serial, widths):
+        """Requests to host memory, packets, and the link's channels; `widths` of their words."""
         host, deposit, packet, link = self.host, self.deposit, self.packet, self.link
         memory, send, scatter, lander = deposit.memory, deposit.send, deposit.scatter, deposit.lander
 
@@ -189,7 +191,7 @@ class DibberCore(LiteXModule):
         # not halted.
         self.cutters = []
         for channel in [CHANNEL.EXPRESS, CHANNEL.BULK]:
-            self.add_module(f"cutter{channel}", cutter := Cutter())
+            self.add_module(f"cutter{channel}", cutter := Cutter(widths[channel]))
             self.cutters.append(cutter)
             self.comb += [
                 packet.sources[channel].connect(cutter.sink),

@@ -421,12 +421,17 @@ def arrival_layout():
 
 # Link ---------------------------------------------------------------------------------------------
 
-def word_layout():
+def word_layout(width=32):
     """A packet as 32-bit words, byte 0 of the wire in bits 7:0. `bad` on `last`: drop the packet.
 
     `prefix`: the number of prefix words, valid on the first word.
+
+    With a `width` of 64, two words go at once, the first in the low half. With `half` there is only
+    the low one. Between layers only prefix words and the last word of a packet have `half`.
     """
-    return EndpointDescription([("data", 32), ("bad", 1)], [("channel", 2), ("prefix", 3)])
+    return EndpointDescription(
+        [("data", width), ("bad", 1)] + ([("half", 1)] if width == 64 else []),
+        [("channel", 2), ("prefix", 3)])
 
 def scout_layout():
     """A scout or the answer to one. Sent: `node` is the target and `route` the route to it.

@@ -6,8 +6,8 @@
     python hw/sim/build.py --profile gen1x1      build/sim/dibber-sim-64-62.5: another clock
     python hw/sim/build.py --window              build/sim/dibber-sim-128-window: the card has the
                                                  remote window
-    python hw/sim/build.py --profile eth10g      build/sim/dibber-sim-128-156.25-mtu9000-peers8:
-                                                 Ethernet
+    python hw/sim/build.py --profile eth10g      Ethernet:
+                                                 build/sim/dibber-sim-128-156.25-mtu9000-peers8-bulk64
     python hw/sim/build.py --profile gen2x1 --fabric ring
                                                  build/sim/dibber-sim-64-ring: a node of a ring
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
@@ -145,6 +145,7 @@ def gateware(directory, shape, window=False):
     options = [
         *(["--window"] if window else []),
         *(["--mtu", shape.mtu, "--peers", shape.peers] if shape.mtu else []),
+        *(["--bulk-width", shape.bulk_width] if shape.bulk_width != 32 else []),
         *(["--fabric", shape.fabric] if shape.fabric != "direct" else []),
     ]
     width, clock = shape.width, shape.clock
@@ -468,7 +469,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
         card = ninja.objects(
             [SIM / "card.cc"],
             f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={shape.width} -DDIBBER_CLOCK_MHZ={shape.clock}"
-            f" -DDIBBER_MTU={shape.mtu}"
+            f" -DDIBBER_MTU={shape.mtu} -DDIBBER_BULK_WIDTH={shape.bulk_width}"
             f" -DDIBBER_PEERS={shape.peers} -DDIBBER_FABRIC='\"{shape.fabric}\"'"
             + (" -DDIBBER_PAIR" if shape.fabric == "ring-pair" else "")
             + (" -DDIBBER_COUNTED" if variant.counted else "")

@@ -250,10 +250,12 @@ std::unique_ptr<Device> make_device(const std::string& name, unsigned card, cons
         throw std::runtime_error("device '" + name + "' is not known here: there is card");
     if (profile.card.data_width != DIBBER_DATA_WIDTH ||
         profile.card.clock_mhz != DIBBER_CLOCK_MHZ || profile.link.mtu != DIBBER_MTU ||
-        profile.link.peers != DIBBER_PEERS || profile.link.fabric != DIBBER_FABRIC) {
+        profile.link.peers != DIBBER_PEERS || profile.link.bulk_width != DIBBER_BULK_WIDTH ||
+        profile.link.fabric != DIBBER_FABRIC) {
         char built[96];
-        snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d, peers %d", DIBBER_DATA_WIDTH,
-                 double(DIBBER_CLOCK_MHZ), DIBBER_MTU, DIBBER_PEERS);
+        snprintf(built, sizeof(built), "%d bits at %g MHz, MTU %d, peers %d, BULK of %d bits",
+                 DIBBER_DATA_WIDTH, double(DIBBER_CLOCK_MHZ), DIBBER_MTU, DIBBER_PEERS,
+                 DIBBER_BULK_WIDTH);
         if (DIBBER_MTU == 0)
             *std::strchr(built, ',') = 0;
         std::string fabric = profile.link.fabric == DIBBER_FABRIC

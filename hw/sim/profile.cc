@@ -270,6 +270,7 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.link.bit_error_rate = reader.number("link.bit_error_rate", 0, 0.1);
     p.link.mtu = reader.integer_or("link.mtu", 72, 9216, 0);
     p.link.peers = reader.integer_or("link.peers", 1, 15, 1);
+    p.link.bulk_width = reader.integer_or("link.bulk_width", 32, 64, 32);
     p.link.switch_queue_bytes =
         reader.integer_or("link.switch_queue_bytes", 9300, 1 << 24, 128 * 1024);
     p.link.fabric = reader.word_or("link.fabric", "direct");
@@ -307,6 +308,8 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
         reader.fail("'link.frame_loss' and 'link.frame_late' are for a link with 'link.mtu'");
     if (p.link.mtu == 0 && p.link.peers > 1)
         reader.fail("'link.peers' is for a link with 'link.mtu'");
+    if (p.link.bulk_width != 32 && (p.link.bulk_width != 64 || p.link.mtu == 0))
+        reader.fail("'link.bulk_width' must be 32, or 64 with 'link.mtu'");
     if (p.link.mtu != 0 && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 64 * 1.0001)
         reader.fail("'link.rate_gbps' is more than eight bytes a clock of the card");
     if (p.link.mtu != 0 && p.link.fabric != "direct")

@@ -70,10 +70,11 @@ struct Profile {
         double transmit_ns;
         double receive_ns;
         double bit_error_rate;
-        unsigned mtu;      /* bytes of payload of a frame: the link is Ethernet; 0: it is serial */
-        unsigned peers;    /* other cards that a link over Ethernet may have */
-        double frame_loss; /* share of frames that are lost, by the seed */
-        double frame_late; /* share of frames that the next one overtakes, by the seed */
+        unsigned mtu;   /* bytes of payload of a frame: the link is Ethernet; 0: it is serial */
+        unsigned peers; /* other cards that a link over Ethernet may have */
+        unsigned bulk_width;         /* bits of a word of channel BULK: 32, or over Ethernet 64 */
+        double frame_loss;           /* share of frames that are lost, by the seed */
+        double frame_late;           /* share of frames that the next one overtakes, by the seed */
         unsigned switch_queue_bytes; /* of each output of an Ethernet switch */
         std::string fabric;          /* "direct", "ring" (each card is a node), or "ring-pair" */
     } link;

@@ -17,6 +17,7 @@ class Shape(typing.NamedTuple):
     mtu    : bytes of payload of a frame over Ethernet, or 0
     peers  : other cards that a link over Ethernet may have
     fabric : what a serial link is a part of: direct, ring, ring-pair
+    bulk_width : bits of a word of channel BULK, 32 or, over Ethernet, 64
     """
 
     width: int
@@ -24,6 +25,7 @@ class Shape(typing.NamedTuple):
     mtu: int
     peers: int
     fabric: str
+    bulk_width: int
 
     @property
     def name(self):
@@ -32,6 +34,7 @@ class Shape(typing.NamedTuple):
             + ("" if self.clock == 125 else f"-{self.clock:g}")
             + (f"-mtu{self.mtu}" if self.mtu else "")
             + (f"-peers{self.peers}" if self.peers > 1 else "")
+            + ("" if self.bulk_width == 32 else f"-bulk{self.bulk_width}")
             + ("" if self.fabric == "direct" else f"-{self.fabric}")
         )
 
@@ -46,4 +49,5 @@ def card_of(profile, fabric=""):
         link.get("mtu", 0),
         link.get("peers", 1),
         fabric or link.get("fabric", "direct"),
+        link.get("bulk_width", 32),
     )

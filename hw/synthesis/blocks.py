@@ -45,6 +45,7 @@ from dibber.host.flash import FlashPort, flash_pads
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, COUNTERS
 from dibber.layouts import shown_layout
+from dibber.link.ethernet.base_r.station import BaseRStation
 from dibber.link.ethernet.port import EthernetPort
 from dibber.link.ethernet.star import EthernetStar
 from dibber.link.port import LinkPort
@@ -83,11 +84,15 @@ BLOCKS = {
     "lander": lambda platform, dw: ExpressLander(dw),
     "atomic": lambda platform, dw: AtomicUnit(dw),
     "transmitter": lambda platform, dw: PacketTransmitter(dw),
+    "transmitter_wide": lambda platform, dw: PacketTransmitter(dw, bulk_width=64),
     "receiver": lambda platform, dw: PacketReceiver(dw),
+    "receiver_wide": lambda platform, dw: PacketReceiver(dw, bulk_width=64),
     "acknowledger": lambda platform, dw: Acknowledger(),
     "link": lambda platform, dw: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE)),
     "ethernet": lambda platform, dw: EthernetPort(),
-    "ethernet-star": lambda platform, dw: EthernetStar(4),
+    "ethernet_wide": lambda platform, dw: EthernetPort(bulk_width=64),
+    "ethernet_star": lambda platform, dw: EthernetStar(4),
+    "base_r": lambda platform, dw: BaseRStation(),
     "ring": lambda platform, dw: RingPort(),
     "ring_pair": lambda platform, dw: RingPairPort(),
     "host": lambda platform, dw: HostInterface(SimPCIePHY(dw), dw, SRAM_BYTES),
@@ -110,7 +115,9 @@ BLOCKS = {
 PARTS = {
     "transmitter": lambda block: [block.flows],
     "acknowledger": lambda block: block.lanes,
+    "transmitter_wide": lambda block: [block.flows],
     "receiver": lambda block: block.lanes,
+    "receiver_wide": lambda block: block.lanes,
 }
 
 # Verilog ------------------------------------------------------------------------------------------

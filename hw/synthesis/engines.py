@@ -113,8 +113,8 @@ def figure(row):
 
 def table(rows):
     """Lines of the table, and below it where the longest paths run."""
-    yield f"{'':13}|{'ECP5':^30}|{'Artix-7':^24}|{'ECP5':>9}"
-    yield f"{'block':13}|{'LUT4':>9}{'FF':>7}{'DP16KD':>8}{'MULT':>5} |{'LUT6':>7}{'FF':>7}{'BRAM36':>8}  |{'MHz':>9}"
+    yield f"{'':16}|{'ECP5':^30}|{'Artix-7':^24}|{'ECP5':>9}"
+    yield f"{'block':16}|{'LUT4':>9}{'FF':>7}{'DP16KD':>8}{'MULT':>5} |{'LUT6':>7}{'FF':>7}{'BRAM36':>8}  |{'MHz':>9}"
     for row in rows:
         ecp5, artix7 = row["ecp5"], row.get("artix7")
         other = (
@@ -124,7 +124,7 @@ def table(rows):
         )
         clock = f"{row['fmax_mhz']:9.1f}" if "fmax_mhz" in row else f"{'-':>9}"
         yield (
-            f"{row['block']:13}|{ecp5['lut4']:9}{ecp5['ff']:7}{ecp5['dp16kd']:8}{ecp5['mult18']:5} |"
+            f"{row['block']:16}|{ecp5['lut4']:9}{ecp5['ff']:7}{ecp5['dp16kd']:8}{ecp5['mult18']:5} |"
             f"{other}  |{clock}"
         )
     yield ""
@@ -158,7 +158,7 @@ def main():
 
     def progress(number, name, step):
         print(
-            f"synthesis {time.monotonic() - start:5.0f} s  {number:2}/{len(args.only)} {name:13}{step}",
+            f"synthesis {time.monotonic() - start:5.0f} s  {number:2}/{len(args.only)} {name:16}{step}",
             file=sys.stderr,
             flush=True,
         )

@@ -1,5 +1,6 @@
 """A comparison, a shift and a concatenation see each sum and each product whole. A choice and a
-comparison see no inverted value that Python makes negative. A comparison sees no difference below 0.
+comparison see no inverted value that Python makes negative. A comparison sees no difference that is
+negative.
 
 Verilog gives the operands of a comparison the width of the widest of them. The amount of a shift
 and the parts of a concatenation have the width of their own widest operand (IEEE 1364-2005, 5.4.1).
@@ -166,7 +167,7 @@ def inversions(fragment):
 CARDS = {
     "64 bits, window": (64, {"window": True}),
     "128 bits, window": (128, {"window": True}),
-    "128 bits, Ethernet": (128, {"mtu": 9000}),
+    "128 bits, Ethernet": (128, {"mtu": 9000, "bulk_width": 64}),
     "64 bits, ring": (64, {"fabric": "ring"}),
     "256 bits": (256, {}),
 }

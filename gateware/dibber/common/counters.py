@@ -1,4 +1,4 @@
-"""Counters of pulses, whose high bits are in block RAM."""
+"""Counters of events, whose high bits are in block RAM."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -21,7 +21,7 @@ class Counters(LiteXModule):
 
     Parameters
     ----------
-    pulses     : dict of word number -> Signal() that is 1 for each cycle that counts
+    pulses     : dict of word number -> Signal: how many events happen in this cycle, 0 to 3
     data_width : bits of a line
 
     Attributes
@@ -39,7 +39,9 @@ class Counters(LiteXModule):
         first = min(pulses)//lanes
         depth = max(pulses)//lanes + 1
         # A mark is in memory before the low bits wrap again.
-        bits  = max(LOW, log2_int(depth - first + WAKE, need_pow2=False))
+        most  = 2**max(len(pulse) for pulse in pulses.values()) - 1
+        assert most <= 3
+        bits  = max(LOW, log2_int(most*(depth - first + WAKE), need_pow2=False))
         self.adr   = Signal(max=depth)
         self.re    = Signal()
         self.here  = Signal(reset=1)
@@ -67,7 +69,9 @@ class Counters(LiteXModule):
             self.sync += [
                 low.eq(low + pulse),
                 If(added[line], mark.eq(0)),
-                If(pulse & (low == 2**bits - 1), mark.eq(1)),
+                If(pulse & (low == 2**bits - 1) if len(pulse) == 1 else (low + pulse)[bits],
+                    mark.eq(1)
+                ),
             ]
             lows[line][lane] = low, mark
         self.sync += [marked[n].eq(Reduce("OR", [mark for _, mark in lane])) for n, lane in enumerate(lows)]

@@ -88,12 +88,31 @@ def block_seed(header_crc, number):
     """
     return header_crc ^ number
 
+def crc32c_after_two(state, words):
+    """Expression of the CRC-32C register after two words, the first in bits 31:0 of `words`.
+
+    Each bit is a balanced tree of about 32 inputs. Each input is a bit of the second word, or a bit
+    of the first word with that of the state.
+    """
+    terms   = [state[n] ^ words[n] for n in range(32)] + [words[n] for n in range(32, 64)]
+    columns = [_crc32c_bits(1 << n % 32, 64 if n < 32 else 32) for n in range(64)]
+    def tree(parts):
+        if len(parts) == 1:
+            return parts[0]
+        return tree(parts[:len(parts)//2]) ^ tree(parts[len(parts)//2:])
+    return Cat(*[tree([terms[n] for n in range(64) if columns[n] >> bit & 1]) for bit in range(32)])
+
 class CRC32C(LiteXModule):
     """The CRC-32C register of a word stream.
 
+    Parameters
+    ----------
+    width : 32; or 64: two words in a cycle, or with `half` one
+
     Attributes
     ----------
-    word  : Signal(32), in   next word, used in a cycle with `step`
+    word  : Signal(width), in   next word, used in a cycle with `step`
+    half  : Signal(), in        only with a width of 64: bits 31:0 are one word, and the others none
     step  : Signal(), in
     load  : Signal(), in     start from `seed` instead; has priority over `step`
     seed  : Signal(32), in   all ones for the standard CRC
@@ -101,8 +120,8 @@ class CRC32C(LiteXModule):
 
     Cycles: 1 from `step` or `load` to `value`.
     """
-    def __init__(self):
-        self.word  = Signal(32)
+    def __init__(self, width=32):
+        self.word  = Signal(width)
         self.step  = Signal()
         self.load  = Signal()
         self.seed  = Signal(32)
@@ -111,7 +130,14 @@ class CRC32C(LiteXModule):
         # # #
 
         state = Signal(32, reset=0xffffffff)
-        mix, advanced = crc32c_next(state, self.word)
+        low = self.word
+        if width == 64:
+            self.half = Signal()
+            low       = Signal(32)
+            self.comb += low.eq(self.word[:32])
+        mix, advanced = crc32c_next(state, low)
+        if width == 64:
+            advanced  = Mux(self.half, advanced, crc32c_after_two(state, self.word))
         self.comb += [mix, self.value.eq(~state)]
         self.sync += [
             If(self.step, state.eq(advanced)),

@@ -19,12 +19,12 @@ class Cutter(LiteXModule):
 
     Attributes
     ----------
-    sink, source : Endpoint(word_layout)
+    sink, source : Endpoint(word_layout(width))
     reset        : Signal(), in   the block before the sink is in reset
     """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(word_layout())
-        self.source = source = stream.Endpoint(word_layout())
+    def __init__(self, width=32):
+        self.sink   = sink   = stream.Endpoint(word_layout(width))
+        self.source = source = stream.Endpoint(word_layout(width))
         self.reset  = Signal()
 
         # # #

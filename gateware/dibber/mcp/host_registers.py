@@ -27,7 +27,7 @@ def collect_counters(*sources):
 
     Parameters
     ----------
-    sources : dicts of counter name -> Signal() that is 1 for each cycle that counts
+    sources : dicts of counter name -> Signal: how many events happen in this cycle
     """
     pulses = {}
     for source in sources:
@@ -249,12 +249,15 @@ class HostRegisters(LiteXModule):
     def make_counters(self, pulses, data_width):
         """Counters that are read by `port`, and the statements that connect them with it.
 
-        pulses : dict of register name -> Signal(). The registers are consecutive
+        pulses : dict of register name -> Signal, events in this cycle. The registers are
+                 consecutive
         """
         port  = self.port
         lanes = data_width//32
         # A pulse is late in its cycle, so it counts in the next one.
-        words  = {HOST[name].offset//4: Signal(name=f"came_{name.lower()}") for name in pulses}
+        words  = {
+            HOST[name].offset//4: Signal(value_bits_sign(pulse)[0], name=f"came_{name.lower()}")
+            for name, pulse in pulses.items()}
         counts = Counters(words, data_width)
         self.sync += [came.eq(pulse) for came, pulse in zip(words.values(), pulses.values())]
         return counts, [

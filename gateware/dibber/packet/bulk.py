@@ -14,6 +14,7 @@ from dibber.packet.build import HeaderBuilder
 from dibber.common.commit import CommitFIFO
 from dibber.packet.flow_table import flow_reset_layout, passed_layout
 from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
+from dibber.packet.pairs import PairJoiner
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 from dibber.common.places import BlockFIFO
@@ -137,6 +138,7 @@ class PacketSender(LiteXModule):
     Parameters
     ----------
     data_width : bits of a payload line
+    width      : bits of a word at `source`, 32 or 64
 
     Attributes
     ----------
@@ -146,14 +148,15 @@ class PacketSender(LiteXModule):
     void    : Signal(), in                         from SendBuffer
     reset   : Record(flow_reset_layout), in
     node_id : Signal(16), in
-    source  : Endpoint(word_layout), out           `bad` on the last word of a packet to be dropped
+    source  : Endpoint(word_layout(width)), out    `bad` on the last word of a packet to be dropped
     sent      : Signal(), out  one cycle when a whole packet has left
     withdrawn : Signal(), out  one cycle when a packet is dropped
-    word_sent : Signal(), out  one cycle for each payload word
+    word_sent : Signal(width//32), out  number of payload words that leave
 
-    Cycles: 1 a word; 2 from the gate to the first word, and between packets.
+    Cycles: 1 a word of the header, a CRC, and `width` bits of payload; 2 from the gate to the first
+    word, and between packets.
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, width=32):
         self.words   = words   = stream.Endpoint([("data", 32)])
         self.flow    = flow    = stream.Endpoint(passed_layout())
         self.payload = payload = stream.Endpoint(line_layout(data_width))
@@ -163,10 +166,11 @@ class PacketSender(LiteXModule):
 
         # # #
 
-        lanes       = data_width//32
-        block_words = C.BLOCK_BYTES//4
+        lanes       = data_width//width  # words in a line
+        word_bytes  = width//8
+        block_words = C.BLOCK_BYTES//word_bytes
 
-        self.seal      = seal      = PacketSealer(CHANNEL.BULK)
+        self.seal      = seal      = PacketSealer(CHANNEL.BULK, width=width)
         self.under_way = under_way = UnderWay(LANE.BULK)
         self.asker     = asker     = Asker(flags=0)
         becomes_void = Signal()  # the packet under way becomes void
@@ -190,13 +194,13 @@ class PacketSender(LiteXModule):
         ]
 
         body          = seal.sink
-        lane          = Signal(max=lanes)
+        lane          = Signal(max=max(lanes, 2))
         word_in_block = Signal(max=block_words)              # in the block
-        words_left    = Signal(max=C.PACKET_PAYLOAD//4 + 1)  # payload words
-        # bytes of the last payload word, 0 for 4
-        last_bytes = Signal(2)
+        words_left    = Signal(max=C.PACKET_PAYLOAD//word_bytes + 1)  # payload words
+        # bytes of the last payload word, 0 for all
+        last_bytes = Signal(log2_int(word_bytes))
         final      = Signal()
-        line_word  = Signal(32)
+        line_word  = Signal(width)
         # header words of this packet are still to come
         header_in   = Signal()
         # payload lines of this packet are still to come
@@ -206,12 +210,16 @@ class PacketSender(LiteXModule):
         link_incarnation = Signal(8)                       # as it is on the link
         self.comb += [
             final.eq(words_left == 1),
-            Case(lane, {i: line_word.eq(payload.dat[32*i:32*i + 32]) for i in range(lanes)}),
+            Case(lane, {i: line_word.eq(payload.dat[width*i:width*(i + 1)]) for i in range(lanes)}),
         ]
         self.fsm = fsm = FSM(reset_state="IDLE")
+        if width == 64:
+            # Words go alone but for the payload. Its last one does so if it has four bytes or less.
+            self.comb += body.half.eq(~fsm.ongoing("PAYLOAD") |
+                (final & (last_bytes != 0) & (last_bytes <= 4)))
         fsm.act("IDLE",
-            NextValue(words_left, (flow.length + 3)[2:]),
-            NextValue(last_bytes, flow.length[:2]),
+            NextValue(words_left, (flow.length + word_bytes - 1)[log2_int(word_bytes):]),
+            NextValue(last_bytes, flow.length[:len(last_bytes)]),
             NextValue(word_in_block, 0),
             NextValue(lane, 0),
             NextValue(header_in, 1),
@@ -257,13 +265,13 @@ class PacketSender(LiteXModule):
             # card.
             If(final, Case(last_bytes, {
                 0: [],
-                **{n: body.data[8*n:].eq(0) for n in (1, 2, 3)}})),
+                **{n: body.data[8*n:].eq(0) for n in range(1, word_bytes)}})),
             body.seal.eq(final | payload.void | (word_in_block == block_words - 1)),
             body.last.eq(final | payload.void),
             If(body.valid & body.ready,
                 NextValue(words_left, words_left - 1),
                 NextValue(word_in_block, word_in_block + 1),
-                NextValue(lane, lane + 1),
+                NextValue(lane, lane + 1 if lanes > 1 else 0),
                 payload.ready.eq(final | payload.void | (lane == lanes - 1)),
                 becomes_void.eq(payload.void),
                 If(body.last, NextState("IDLE"))
@@ -289,6 +297,7 @@ class BulkTransmitter(LiteXModule):
     Parameters
     ----------
     data_width : bits of payload lines and of the slots' lines
+    width      : bits of a word at `source`, 32 or 64
 
     Attributes
     ----------
@@ -296,10 +305,10 @@ class BulkTransmitter(LiteXModule):
     flow   : Endpoint(flow_layout), out              to the lane's gate
     passed : Endpoint(passed_layout), in             from the lane's gate
     reset  : Record(flow_reset_layout), in
-    source : Endpoint(word_layout), out
+    source : Endpoint(word_layout(width)), out
     sent, withdrawn, word_sent : Signals, out        as in PacketSender
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, width=32):
         self.packets = stream.Endpoint(send_layout())
         self.payload = stream.Endpoint(payload_layout(data_width))
 
@@ -309,7 +318,7 @@ class BulkTransmitter(LiteXModule):
         self.build  = build  = HeaderBuilder(data_width)
         self.words  = words  = BlockFIFO([("data", 32)], 32)
         self.buffer = buffer = SendBuffer(data_width)
-        self.send   = send   = PacketSender(data_width)
+        self.send   = send   = PacketSender(data_width, width)
         # The header of one packet must fit, so that its building does not wait for the link.
         assert words.depth >= MAX_HEADER_WORDS
 
@@ -319,6 +328,10 @@ class BulkTransmitter(LiteXModule):
         self.passed    = send.flow
         self.reset     = send.reset
         self.source    = send.source
+        if width == 64:
+            self.joiner = joiner = PairJoiner()
+            self.source = joiner.source
+            self.comb  += send.source.connect(joiner.sink)
         self.sent      = send.sent
         self.withdrawn = send.withdrawn
         self.word_sent = send.word_sent

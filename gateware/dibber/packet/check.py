@@ -10,22 +10,26 @@ from litex.soc.interconnect import stream
 
 from dibber.interface.description import C
 from dibber.layouts import word_layout
-from dibber.common.crc import block_seed, crc32c_next
+from dibber.common.crc import block_seed, crc32c_after_two, crc32c_next
+from dibber.packet.pairs import PairSplitter
 from dibber.packet.header import NOTICE, STRIDE_HIGH, flag, header_fields, header_word, position_after
 
 # Layout -------------------------------------------------------------------------------------------
 
 HEADER, HEADER_CRC, PAYLOAD, BLOCK_CRC, BEYOND = range(5)
 
-def inspected_layout():
+def inspected_layout(width=32):
     """A packet's words with their `kind`: HEADER, HEADER_CRC, PAYLOAD, BLOCK_CRC, or BEYOND.
 
     The kinds are right if the header is. `position` of a HEADER word is as in header.py. `match` of
     a CRC: it is the CRC of the words before it. `final` marks the packet's last PAYLOAD word and
     its last BLOCK_CRC. Words after these are BEYOND.
+
+    With a `width` of 64, PAYLOAD comes in pairs of words, and all other words alone: with `half`.
     """
     return stream.EndpointDescription(
-        [("data", 32), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1)])
+        [("data", width), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1)] +
+        ([("half", 1)] if width == 64 else []))
 
 # Word Inspector -----------------------------------------------------------------------------------
 
@@ -38,20 +42,29 @@ class WordInspector(LiteXModule):
     Parameters
     ----------
     extended : whether the headers of this channel may have an extension
+    width    : bits of a word at the sink, 32 or 64
 
     Attributes
     ----------
-    sink   : Endpoint(word_layout), in
-    source : Endpoint(inspected_layout), out
+    sink   : Endpoint(word_layout(width)), in
+    source : Endpoint(inspected_layout(width)), out
 
-    Cycles: 1; one word a cycle.
+    Cycles: 1, with a width of 64 two; one word a cycle, and of payload `width` bits.
     """
-    def __init__(self, extended):
-        self.sink   = sink   = stream.Endpoint(word_layout())
-        self.source = source = stream.Endpoint(inspected_layout())
+    def __init__(self, extended, width=32):
+        self.sink   = sink   = stream.Endpoint(word_layout(width))
+        self.source = source = stream.Endpoint(inspected_layout(width))
 
         # # #
 
+        if width == 64:
+            self.splitter = splitter = PairSplitter()
+            self.sink, sink = splitter.sink, splitter.source
+            amount = Mux(sink.half, 1, 2)  # words at the sink
+            data   = Signal(32)            # the first of them
+            self.comb += data.eq(sink.data[:32])
+        else:
+            amount, data = 1, sink.data
         block_words = C.BLOCK_BYTES//4
         kind        = Signal(3)
         position    = Signal(max=NOTICE + 3)
@@ -66,9 +79,13 @@ class WordInspector(LiteXModule):
         seed        = Signal(32)
         in_packet   = Signal()    # the packet's first word was taken
         taken       = Signal()
-        length      = header_fields([sink.data]*C.HEADER_WORDS)["length"]
+        ends_part   = words_left == amount  # with PAYLOAD: the packet's last word of it
+        length      = header_fields([data]*C.HEADER_WORDS)["length"]
         follow, ends, extension_walk = position_after(position, levels, notice)
-        mix, advanced = crc32c_next(state, sink.data)
+        mix, advanced = crc32c_next(state, data)
+        if width == 64:
+            advanced = Mux(sink.half, advanced, crc32c_after_two(state, sink.data))
+            self.comb += splitter.pair.eq((kind == PAYLOAD) & (words_left != 1))
         self.comb += [
             extension_walk,
             mix,
@@ -97,9 +114,9 @@ class WordInspector(LiteXModule):
                         kind.eq(Mux(words_left == 0, BEYOND, PAYLOAD)),
                     ],
                     PAYLOAD: [
-                        words_left.eq(words_left - 1),
-                        word.eq(word + 1),
-                        If((words_left == 1) | (word == block_words - 1), kind.eq(BLOCK_CRC)),
+                        words_left.eq(words_left - amount),
+                        word.eq(word + amount),
+                        If(ends_part | (word == block_words - amount), kind.eq(BLOCK_CRC)),
                     ],
                     BLOCK_CRC: [
                         block.eq(block + 1),
@@ -120,13 +137,14 @@ class WordInspector(LiteXModule):
                 source.bad.eq(sink.bad),
                 source.kind.eq(kind),
                 source.position.eq(position),
-                source.match.eq(sink.data == crc),
-                source.final.eq(Mux(kind == PAYLOAD, words_left == 1, words_left == 0)),
+                source.match.eq(data == crc),
+                source.final.eq(Mux(kind == PAYLOAD, ends_part, words_left == 0)),
+                *([source.half.eq(sink.half)] if width == 64 else []),
             ),
         ]
         if extended:
             # Both fields are in word 1; they are needed from the header's sixth word on.
-            first_word = header_fields([sink.data]*C.HEADER_WORDS)
+            first_word = header_fields([data]*C.HEADER_WORDS)
             self.sync += If(taken & (kind == HEADER) & (position == header_word("levels")),
                 levels.eq(first_word["levels"][:3]),
                 notice.eq(flag(first_word["flags"], "NOTICE")),
@@ -179,9 +197,13 @@ class HeaderChecker(LiteXModule):
         # # #
 
         # Header.
+        data           = word.data
+        if len(data) > 32:
+            data = Signal(32)
+            self.comb += data.eq(word.data[:32])
         words          = [Signal(32, name=f"header{n}") for n in range(C.HEADER_WORDS)]
         self.fields    = fields = header_fields(words)
-        self.coming    = coming = header_fields([word.data]*C.HEADER_WORDS)
+        self.coming    = coming = header_fields([data]*C.HEADER_WORDS)
         self.extension = {}
         if extended:
             self.extension = {
@@ -192,12 +214,12 @@ class HeaderChecker(LiteXModule):
             self.at_length.eq(header & (word.position == header_word("length"))),
             self.at_crc.eq(word.valid & (word.kind == HEADER_CRC)),
         ]
-        taken_as = {p: word.data for p in [*range(C.HEADER_WORDS), *self.extension]}
+        taken_as = {p: data for p in [*range(C.HEADER_WORDS), *self.extension]}
         if extended and address_bits == 32:
             for p in STRIDE_HIGH:
                 self.extension[p] = Signal(2, name=f"extension{p}")
                 taken_as[p] = Cat(
-                    word.data != Replicate(self.extension[p - 1][31], 32), word.data != 0)
+                    data != Replicate(self.extension[p - 1][31], 32), data != 0)
         self.sync += If(header,
             Case(word.position, {p: register.eq(taken_as[p]) for p, register in
                                  [*enumerate(words), *self.extension.items()]}))

@@ -20,6 +20,7 @@ class PacketLayer(LiteXModule):
     data_width : bits of payload lines and of the slots' lines
     address_bits : see DepositReceiver
     places     : packets of a lane that the port keeps, as in Departed
+    bulk_width : bits of a word of channel BULK, 32 or 64
 
     Attributes
     ----------
@@ -58,14 +59,14 @@ class PacketLayer(LiteXModule):
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description
     """
-    def __init__(self, data_width, address_bits=64, places=0):
+    def __init__(self, data_width, address_bits=64, places=0, bulk_width=32):
         self.places  = places
         self.node_id = Signal(16)
 
         # # #
 
-        self.transmitter  = transmitter  = PacketTransmitter(data_width, places)
-        self.receiver     = receiver     = PacketReceiver(data_width, address_bits)
+        self.transmitter  = transmitter  = PacketTransmitter(data_width, places, bulk_width)
+        self.receiver     = receiver     = PacketReceiver(data_width, address_bits, bulk_width)
         self.acknowledger = acknowledger = Acknowledger()
 
         self.packets          = transmitter.packets

@@ -104,10 +104,11 @@ class DepositReceiver(LiteXModule):
     data_width : bits of a payload line
     lane       : LANE.BULK or LANE.EXPRESS
     address_bits : width that is kept of offset and strides, 64 or 32
+    width      : bits of a word at the sink, 32 or 64
 
     Attributes
     ----------
-    sink     : Endpoint(word_layout), in
+    sink     : Endpoint(word_layout(width)), in
     deposits : Endpoint(deposit_layout), out
     payload  : Endpoint(payload_layout), out    lines of a block come without gaps
     checker  : HeaderChecker
@@ -125,11 +126,11 @@ class DepositReceiver(LiteXModule):
                one cycle an event
     accepted_words : Signal(), out  payload words that became readable in this cycle
 
-    Cycles: 1 a word. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to
+    Cycles: 1 a word, and for `width` bits of payload. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to
     `payload` 3.
     """
-    def __init__(self, data_width, lane, address_bits=64):
-        self.inspector = inspector = WordInspector(extended=True)
+    def __init__(self, data_width, lane, address_bits=64, width=32):
+        self.inspector = inspector = WordInspector(extended=True, width=width)
         self.checker   = checker   = HeaderChecker(
             inspector.source, extended=True, address_bits=address_bits)
         self.sink      = inspector.sink
@@ -154,7 +155,7 @@ class DepositReceiver(LiteXModule):
 
         # # #
 
-        lanes      = data_width//32
+        lanes      = data_width//width
         line_bytes = data_width//8
         express    = lane == LANE.EXPRESS
         sink       = inspector.source
@@ -308,10 +309,10 @@ class DepositReceiver(LiteXModule):
         self.buffer = buffer = CommitFIFO(data_width + count_bits(data_width) + 2, (512 if express else 2048)//line_bytes)
         taken           = Signal()                      # a word of payload is taken
         word            = Signal(max=C.BLOCK_BYTES//4 + 1)
-        word_in_line    = Signal(max=lanes)
+        word_in_line    = Signal(max=max(lanes, 2))
         packet_ended    = Signal()               # the packet's last word was taken
-        line            = Array(Signal(32, name=f"line{n}") for n in range(lanes))
-        lines           = [Signal(32, name=f"out{n}") for n in range(lanes)]
+        line            = Array(Signal(width, name=f"line{n}") for n in range(lanes))
+        lines           = [Signal(width, name=f"out{n}") for n in range(lanes)]
         last_line_bytes = fields["length"][:log2_int(line_bytes)]
         count           = Signal(count_bits(data_width))
         last            = Signal()
@@ -351,8 +352,8 @@ class DepositReceiver(LiteXModule):
                 last.eq(sink.final),
                 If(taken,
                     NextValue(line[word_in_line], sink.data),
-                    NextValue(word_in_line, word_in_line + 1),
-                    NextValue(word, word + 1),
+                    NextValue(word_in_line, word_in_line + 1 if lanes > 1 else 0),
+                    NextValue(word, word + (1 if width == 32 else Mux(sink.half, 1, 2))),
                     If(sink.last,
                         self.truncated.eq(1),
                         NextValue(packet_ended, 1),
@@ -413,10 +414,12 @@ class PacketReceiver(LiteXModule):
     ----------
     data_width : bits of payload lines
     address_bits : see DepositReceiver
+    bulk_width : bits of a word of channel BULK, 32 or 64
 
     Attributes
     ----------
-    sinks    : list of Endpoint(word_layout), indexed by enum channel: CONTROL, EXPRESS, BULK
+    sinks    : list of Endpoint(word_layout), indexed by enum channel: CONTROL, EXPRESS, BULK. That
+               of BULK has `bulk_width`
     node_id  : Signal(16), in
     acks     : Endpoint(ack_layout), out   one cycle; must be taken at once
     scouts   : Endpoint(scout_layout), out
@@ -430,14 +433,14 @@ class PacketReceiver(LiteXModule):
                PACKET_WRONG_NODE, PACKET_STALE, PACKET_DUPLICATE, PACKET_GAP, MESSAGE_NO_ROOM,
                SCOUT_NO_ROOM, NAKS_RECEIVED
     """
-    def __init__(self, data_width, address_bits=64):
+    def __init__(self, data_width, address_bits=64, bulk_width=32):
         self.node_id = Signal(16)
 
         # # #
 
         self.ack     = ack     = ControlReceiver()
         self.express = express = DepositReceiver(data_width, LANE.EXPRESS, address_bits)
-        self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK, address_bits)
+        self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK, address_bits, bulk_width)
         self.lanes   = [express, bulk]
         self.sinks   = [ack.sink, express.sink, bulk.sink]
         self.acks    = ack.source
@@ -460,7 +463,8 @@ class PacketReceiver(LiteXModule):
                 ack.checker.good, *of_lanes("received"),
                 *[lane.asked.strobe for lane in self.lanes]),
             # Words of both lanes come at the link's rate, or faster out of its slack buffers.
-            "BYTES_RECEIVED":    Pulses(*of_lanes("accepted_words"), bits=10),
+            "BYTES_RECEIVED":    Pulses(
+                *of_lanes("accepted_words"), bits=10, most=bulk_width//32),
             "HEADER_CRC_ERROR":  Pulses(*of_all("crc_error")),
             "PAYLOAD_CRC_ERROR": Pulses(*of_lanes("payload_crc_error")),
             "PACKET_TRUNCATED":  Pulses(*of_all("truncated"), *of_lanes("truncated"), bits=4),

@@ -28,6 +28,7 @@ class PacketTransmitter(LiteXModule):
     ----------
     data_width : bits of payload lines and of the slots' lines
     places     : packets of a lane that the port keeps, as in Departed
+    bulk_width : bits of a word of channel BULK, 32 or 64
 
     Attributes
     ----------
@@ -43,14 +44,15 @@ class PacketTransmitter(LiteXModule):
     slot          : slot_port(data_width), master   for headers of lane BULK
     express_slot  : slot_port(data_width), master   for lane EXPRESS
     node_id       : Signal(16), in
-    sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK
+    sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK. That of
+                    BULK has `bulk_width`
     flows         : FlowTable: the state of all flows that start here
     departed      : list of Departed, by enum lane
     sending       : list of modules that are reset when the sending side is halted: all but those
                     for acknowledgements
-    counters      : dict of pulses: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
+    counters      : dict of events: PACKETS_SENT, BYTES_SENT, ACKS_SENT, PACKETS_WITHDRAWN
     """
-    def __init__(self, data_width, places=0):
+    def __init__(self, data_width, places=0, bulk_width=32):
         self.ack_hold = Signal()
         self.node_id  = Signal(16)
 
@@ -58,17 +60,19 @@ class PacketTransmitter(LiteXModule):
 
         self.flows   = flows   = FlowTable(keeps=places > 0)
         self.express = express = ExpressTransmitter(data_width)
-        self.bulk    = bulk    = BulkTransmitter(data_width)
+        self.bulk    = bulk    = BulkTransmitter(data_width, bulk_width)
         self.control = control = ControlTransmitter()
         self.route   = Record(route_write_layout())
         self.acks    = control.acks
         self.scouts  = control.scouts
         # The routers of reset modules are reset too, so that none stays within a packet. The route
         # tables are kept.
-        routers = [Router() for _ in range(3)]
+        widths  = {CHANNEL.CONTROL: 32, CHANNEL.EXPRESS: 32, CHANNEL.BULK: bulk_width}
+        routers = [Router(widths[channel]) for channel in range(3)]
         # Skid buffers: `ready` depends on the route and on the link, so a sender sees a stall one
         # cycle later.
-        gates = {part: Skid(word_layout()) for part in (control, express, bulk)}
+        gates = {part: Skid(word_layout(widths[channel])) for channel, part in (
+            (CHANNEL.CONTROL, control), (CHANNEL.EXPRESS, express), (CHANNEL.BULK, bulk))}
         self.submodules += gates.values()
         self.departed = departed = [Departed(places) for _ in range(C.LANES)]
         self.submodules += departed
@@ -149,7 +153,8 @@ class PacketTransmitter(LiteXModule):
         # coincide for long.
         self.packets_sent = packets_sent = Pulses(
             control.left, control.sent, express.sent, bulk.sent)
-        self.words_sent   = words_sent   = Pulses(express.word_sent, bulk.word_sent)
+        self.words_sent   = words_sent   = Pulses(
+            express.word_sent, bulk.word_sent, most=bulk_width//32)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
         self.counters = {
             "PACKETS_SENT":      packets_sent.pulse,

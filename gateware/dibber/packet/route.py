@@ -60,8 +60,9 @@ class Router(LiteXModule):
 
     Attributes
     ----------
-    sink   : Endpoint(word_layout), in
-    source : Endpoint(word_layout), out   `prefix` is the number of prefix words
+    sink   : Endpoint(word_layout(width)), in
+    source : Endpoint(word_layout(width)), out   `prefix` is the number of prefix words. Each of
+             them goes alone
     write  : Record(route_write_layout), in   takes effect for packets that start two or more cycles
              later
     node   : Signal, in         target of a packet, in the cycle before its first word is at the
@@ -71,9 +72,9 @@ class Router(LiteXModule):
 
     Cycles: 0; 1 for each prefix word.
     """
-    def __init__(self):
-        self.sink   = sink   = stream.Endpoint(word_layout())
-        self.source = source = stream.Endpoint(word_layout())
+    def __init__(self, width=32):
+        self.sink   = sink   = stream.Endpoint(word_layout(width))
+        self.source = source = stream.Endpoint(word_layout(width))
         self.write  = write  = Record(route_write_layout())
         self.node   = Signal(log2_int(C.NODES))
         self.given  = Signal()
@@ -107,7 +108,8 @@ class Router(LiteXModule):
             source.prefix.eq(hops),
             source.first.eq(sink.first & ~prefix_sent),
             If(sends_prefix,
-                source.data.eq(prefix_word(turn_of(route, 0), hops_after))
+                source.data.eq(prefix_word(turn_of(route, 0), hops_after)),
+                *([source.half.eq(1)] if width == 64 else [])
             ).Else(
                 source.data.eq(sink.data),
                 source.last.eq(sink.last),

@@ -13,11 +13,11 @@ from dibber.layouts import word_layout
 from dibber.common.crc import CRC32C, block_seed
 from dibber.packet.flow_table import flow_reset_layout
 
-def body_layout():
+def body_layout(width=32):
     """A packet without its CRCs: a CRC follows each word with `seal`. The `last` word has `seal`,
-    too.
+    too. With a `width` of 64, two words go at once, and one with `half`.
     """
-    return [("data", 32), ("seal", 1)]
+    return [("data", width), ("seal", 1)] + ([("half", 1)] if width == 64 else [])
 
 # Sealer -------------------------------------------------------------------------------------------
 
@@ -34,31 +34,33 @@ class PacketSealer(LiteXModule):
     channel : the link's channel
     blocks  : whether packets have blocks; otherwise each is only a header, whose `last` word has
               `seal`
+    width   : 32, or 64: two words in a cycle. A CRC goes alone
 
     Attributes
     ----------
-    sink      : Endpoint(body_layout), in
-    source    : Endpoint(word_layout), out
+    sink      : Endpoint(body_layout(width)), in
+    source    : Endpoint(word_layout(width)), out   with a width of 64, any word may have `half`. A
+                last one without it is bad
     dead      : Signal(), in    end the packet; may rise at any time, and stays until `ended`
     sent      : Signal(), out   one cycle: a whole packet has left
-    word_sent : Signal(), out   one cycle for each payload word that leaves
+    word_sent : Signal(width//32), out   number of payload words that leave in this cycle
     ended     : Signal(), out   one cycle: a packet has left or was discarded; the next one may come
 
-    Cycles: 1 from `sink` to `source`, the register before the CRC's XOR tree; 1 a word.
+    Cycles: 1 from `sink` to `source`, the register before the CRC's XOR tree; then each takes 1.
     """
-    def __init__(self, channel, blocks=True):
-        self.buffer    = buffer = stream.Buffer(body_layout())
+    def __init__(self, channel, blocks=True, width=32):
+        self.buffer    = buffer = stream.Buffer(body_layout(width))
         self.sink      = buffer.sink
-        self.source    = source = stream.Endpoint(word_layout())
+        self.source    = source = stream.Endpoint(word_layout(width))
         self.dead      = Signal()
         self.sent      = Signal()
-        self.word_sent = Signal()
+        self.word_sent = Signal(width//32)
         self.ended     = Signal()
 
         # # #
 
         body       = buffer.source
-        self.crc   = crc = CRC32C()
+        self.crc   = crc = CRC32C(width)
         taken      = Signal()
         first      = Signal(reset=1)
         final      = Signal(reset=not blocks)  # this CRC is the packet's last word
@@ -73,6 +75,7 @@ class PacketSealer(LiteXModule):
             source.first.eq(first),
             source.bad.eq(self.dead),
             crc.word.eq(body.data),
+            *([crc.half.eq(body.half)] if width == 64 else []),
         ]
         self.sync += [
             If(taken, first.eq(0)),
@@ -98,10 +101,12 @@ class PacketSealer(LiteXModule):
         fsm.act("BODY",
             source.valid.eq(body.valid),
             source.data.eq(body.data),
+            *([source.half.eq(body.half)] if width == 64 else []),
             source.last.eq(self.dead),
             body.ready.eq(source.ready),
             crc.step.eq(taken),
-            self.word_sent.eq(taken & in_payload),
+            self.word_sent.eq(taken & in_payload if width == 32 else
+                Mux(taken & in_payload, Mux(body.half, 1, 2), 0)),
             *([NextValue(final, body.last)] if blocks else []),
             If(taken,
                 If(self.dead,
@@ -120,6 +125,7 @@ class PacketSealer(LiteXModule):
         fsm.act("CRC",
             source.valid.eq(1),
             source.data.eq(crc.value),
+            *([source.half.eq(1)] if width == 64 else []),
             source.last.eq(final | self.dead),
             sealed.eq(taken),
             crc.load.eq(taken),

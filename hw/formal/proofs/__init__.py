@@ -26,6 +26,7 @@ FILES = (
     "crossbar",
     "switch_buffer",
     "ethernet",
+    "pairs",
     "dma_writes",
     "ring",
     "ring_pair",

@@ -30,12 +30,13 @@ def elf(sram_bytes: int = SIMULATED_SRAM) -> Path:
 
 
 def simulator(profile: Any) -> Path:
-    """The simulator for a profile: hw/sim/build.py makes one for each data width, clock, MTU and
-    number of peers and fabric, and with a remote window.
+    """The simulator for a profile: hw/sim/build.py makes one for each data width, clock, MTU,
+    number of peers, width of BULK's words and fabric, and with a remote window.
     """
     clock = "" if profile.clock_hz == 125e6 else f"-{profile.clock_hz / 1e6:g}"
     ethernet = f"-mtu{profile.mtu}" if profile.mtu else ""
     ethernet += f"-peers{profile.peers}" if profile.peers > 1 else ""
+    ethernet += "" if profile.bulk_width == 32 else f"-bulk{profile.bulk_width}"
     fabric = "" if profile.fabric == "direct" else f"-{profile.fabric}"
     window = "-window" if getattr(profile, "window", False) else ""
     return BUILD / "sim" / f"dibber-sim-{profile.data_width}{clock}{ethernet}{fabric}{window}"

@@ -33,6 +33,7 @@ class Profile:
     link_rate           : on the wire, 10 bits per symbol, or of frames; bits per second
     mtu                 : bytes of payload of a frame, if the link is Ethernet; 0: it is serial
     peers               : other cards that a link over Ethernet may have
+    bulk_width          : of a link over Ethernet: bits of a word of channel BULK, 32 or 64
     fabric              : of FABRICS: what a serial link is a part of
     cable_ns            : delay through both transceivers and the cable
     copy_element_ns, copy_line_ns, copy_far_load_ns, copy_far_store_ns : constants of a CPU's copy
@@ -70,6 +71,7 @@ class Profile:
     combining_buffers: int = 10
     combining_line_ns: float = 16.0
     read_latency_ns: float = 0.0
+    bulk_width: int = 32
     window: bool = False
 
     @property
@@ -82,10 +84,15 @@ class Profile:
 
     @property
     def link_bytes(self) -> float:
-        """The cable's bytes per second, after 8b/10b. Over Ethernet, a card's 32-bit words may be
-        slower than the cable.
+        """The cable's bytes per second, after 8b/10b. Over Ethernet, a card's words may be slower
+        than the cable.
         """
-        return min(self.link_rate / 8, 4 * self.clock_hz) if self.mtu else self.link_rate / 10
+        return min(self.link_rate / 8, self.card_bytes) if self.mtu else self.link_rate / 10
+
+    @property
+    def card_bytes(self) -> float:
+        """Bytes per second of the card's words in front of a port over Ethernet."""
+        return self.bulk_width / 8 * self.clock_hz
 
 
 # Range of each number of a profile. `int` stands for whole numbers, POWER for powers of two among
@@ -140,6 +147,7 @@ RANGES = {
 OPTIONAL = {
     "link.mtu": (72, 9216),
     "link.peers": (1, 15),
+    "link.bulk_width": (32, 64),
     "link.frame_loss": (0, 1),
     "link.frame_late": (0, 1),
     "link.switch_queue_bytes": (9300, 1 << 24),
@@ -166,6 +174,7 @@ KINDS = {
     "card.data_width": POWER,
     "link.mtu": int,
     "link.peers": int,
+    "link.bulk_width": POWER,
     "link.switch_queue_bytes": int,
     "window.combining_buffers": int,
     "memory.line_bytes": POWER,
@@ -292,6 +301,7 @@ def load(name: str) -> Profile:
             copy_far_store_ns=benchmark["copy_far_store_ns"],
             combining_buffers=stores.get("combining_buffers", 10),
             read_latency_ns=pcie["read_latency_ns"],
+            bulk_width=link.get("bulk_width", 32),
             combining_line_ns=stores.get("line_ns", 16.0),
         )
     except ValueError as error:

@@ -6,6 +6,7 @@ A word is a list of eight (control bit, byte). A block is (header, payload): the
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import struct
 import zlib
 
 IDLE, START, TERMINATE, ERROR, SEQUENCE, SIGNAL = 0x07, 0xFB, 0xFD, 0xFE, 0x9C, 0x5C
@@ -210,6 +211,15 @@ def pause_frame(quanta, source=b"\2\0\0\0\0\1", destination=b"\x01\x80\xc2\0\0\1
     """IEEE 802.3-2018, 31B and 31.4."""
     head = destination + source + b"\x88\x08" + code.to_bytes(2, "big")
     return head + quanta.to_bytes(2, "big") + bytes(42)
+
+
+def priority_frame(times, source=b"\2\0\0\0\0\1", destination=b"\x01\x80\xc2\0\0\1"):
+    """Annex 31D: `times` is {priority: quanta}; the other priorities have a time that must not be
+    looked at.
+    """
+    vector = sum(1 << priority for priority in times)
+    fields = [0x0101, vector, *(times.get(priority, 0x7777) for priority in range(8))]
+    return destination + source + b"\x88\x08" + struct.pack(">10H", *fields) + bytes(26)
 
 
 # Wire ---------------------------------------------------------------------------------------------

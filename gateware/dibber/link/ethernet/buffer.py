@@ -256,28 +256,33 @@ class PacketReader(LiteXModule):
     first one of another packet ends as bad with the word that is held. So does a packet that is
     begun when the port is not UP and nothing waits in the buffer.
 
+    Parameters
+    ----------
+    width : bits of a word, 32 or 64
+
     Attributes
     ----------
     sink   : Endpoint(stored_layout), in
     waits  : Signal(), in    an entry waits in the buffer, or at `sink`
     up     : Signal(), in
-    source : Endpoint(word_layout), out
+    source : Endpoint(word_layout(width)), out
 
     Cycles: 2, after the next word came; a word a cycle.
     """
-    def __init__(self):
+    def __init__(self, width=32):
         self.sink   = sink   = stream.Endpoint(stored_layout())
-        self.source = source = stream.Endpoint(word_layout())
+        self.source = source = stream.Endpoint(word_layout(width))
         self.waits  = Signal()
         self.up     = Signal()
 
         # # #
 
-        high   = Signal()    # the next word is the high one of its entry
+        high   = Signal()    # with a width of 32: the next word is the high one of its entry
         first  = Signal()    # of the next word
         last   = Signal()
         holds  = Signal()
-        held   = Signal(32)
+        held   = Signal(width)
+        held_half  = Signal()  # with a width of 64
         held_first = Signal()
         held_last  = Signal()
         held_bad   = Signal()
@@ -286,28 +291,29 @@ class PacketReader(LiteXModule):
         goes   = Signal()    # the held word goes into the output register
         takes  = Signal()    # the next word becomes the held one
         self.comb += [
-            first.eq(sink.first & ~high),
-            last.eq(sink.last & (high | sink.half)),
+            first.eq(sink.first & ~high if width == 32 else sink.first),
+            last.eq(sink.last & (high | sink.half) if width == 32 else sink.last),
             free.eq(~source.valid | source.ready),
             cut.eq(~held_last & Mux(sink.valid, first, ~self.up & ~self.waits)),
             goes.eq(free & holds & (held_last | cut | sink.valid)),
             takes.eq(sink.valid & (~holds | goes)),
-            sink.ready.eq(takes & (high | sink.half)),
+            sink.ready.eq(takes & (high | sink.half) if width == 32 else takes),
         ]
         self.sync += [
             If(source.ready, source.valid.eq(0)),
             If(goes,
                 source.valid.eq(1),
                 source.data.eq(held),
+                *([source.half.eq(held_half)] if width == 64 else []),
                 source.first.eq(held_first),
                 source.last.eq(held_last | cut),
                 source.bad.eq((held_last & held_bad) | cut),
                 holds.eq(0),
             ),
             If(takes,
-                high.eq(~high & ~sink.half),
+                *([high.eq(~high & ~sink.half)] if width == 32 else [held_half.eq(sink.half)]),
                 holds.eq(1),
-                held.eq(Mux(high, sink.data[32:], sink.data[:32])),
+                held.eq(Mux(high, sink.data[32:], sink.data[:32]) if width == 32 else sink.data),
                 held_first.eq(first),
                 held_last.eq(last),
                 held_bad.eq(sink.bad),

@@ -41,6 +41,12 @@ def payload_units(mtu):
     """Units of payload in a frame whose Ethernet payload has `mtu` bytes at most."""
     return (mtu - C.ETHERNET_UNIT_BYTES)//C.ETHERNET_UNIT_BYTES
 
+def priorities_of(priority, channels):
+    """Priorities of the channels' tags: `priority` is a number, or one for each channel."""
+    values = (priority,)*channels if isinstance(priority, int) else tuple(priority)[:channels]
+    assert len(values) == channels and all(0 <= value <= 7 for value in values)
+    return values
+
 # Words to Units -----------------------------------------------------------------------------------
 
 class UnitAligner(LiteXModule):

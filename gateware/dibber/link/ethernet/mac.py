@@ -9,7 +9,9 @@ def attach_mac(link, mac):
 
     Parameters
     ----------
-    link : EthernetPort
+    link : EthernetPort, or a sibling. With `paused` (Signal(8)), it begins no frame of a priority
+           whose bit is 1: `mac` has such an output, too, if it reads frames of priority-based flow
+           control
     mac  : `sink` and `source` (frame_layout), `signal`, 1 while the MAC can send and receive, and
            `address` (Signal(48)), the station's address, byte 0 of the wire in bits 7:0
 
@@ -20,4 +22,5 @@ def attach_mac(link, mac):
         mac.source.connect(link.frame_rx),
         link.signal.eq(mac.signal),
         link.mac.eq(mac.address),
+        *([link.paused.eq(mac.paused)] if hasattr(link, "paused") else []),
     ]

@@ -7,7 +7,7 @@ from migen import *
 from litex.gen import *
 
 from dibber.interface.ethernet import ETHERNET_STATE
-from dibber.link.ethernet.frames import payload_units
+from dibber.link.ethernet.frames import payload_units, priorities_of
 from dibber.link.ethernet.receiver import FrameReceiver
 from dibber.link.ethernet.training import EthernetTraining
 from dibber.link.ethernet.transmitter import FrameTransmitter
@@ -32,10 +32,12 @@ class EthernetPort(LiteXModule):
     channels : number of virtual channels, 2 to 4
     mtu      : bytes of a frame's payload, 72 to 9216; the header is part of it
     vlan     : identifier of the VLAN tag that each frame has, 0 to 4094; None: no tag
-    priority : of the tag, 0 to 7 (IEEE 802.1Q, PCP)
+    priority : of the tag, 0 to 7 (IEEE 802.1Q, PCP); or one for each channel
     buffers  : units in the receive buffer of each channel, powers of two
     queues   : units that may wait for the MAC, for each channel
     period   : cycles between STATUS frames
+    bulk_width : bits of a word of channel BULK, 32 or 64. The others have 32
+    obeys    : the port has `paused`, because its MAC reads frames of priority-based flow control
 
     Attributes
     ----------
@@ -44,6 +46,8 @@ class EthernetPort(LiteXModule):
     mac       : Signal(48), in   own address, byte 0 of the wire in bits 7:0
     peer_mac  : Signal(48), out  address of the other end; all ones if it is not known
     signal    : Signal(), in     the MAC can send and receive
+    paused    : Signal(8), in    with `obeys`: no frame of this priority may begin. Frames without
+                a tag have priority 0
     frame_counters : dict of pulses, names of enum ethernet_counter
     round_trip : Signal(32), out  cycles from the beginning of a STATUS frame with a ping to the end
                 of the one with its pong, minus four. Both frames are stored on their way
@@ -55,7 +59,7 @@ class EthernetPort(LiteXModule):
     last word on `frame_rx` to the first word on `sources`. Both ways a word a cycle.
     """
     def __init__(self, channels=4, mtu=9000, vlan=None, priority=0, buffers=BUFFER_UNITS,
-                 queues=QUEUE_UNITS, period=PERIOD_CYCLES):
+                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, bulk_width=32, obeys=False):
         assert 2 <= channels <= 4
         assert 72 <= mtu <= 9216
         assert vlan is None or 0 <= vlan <= 4094
@@ -65,11 +69,15 @@ class EthernetPort(LiteXModule):
         queues = [(min(limit, depth, buffer), depth)
             for depth, buffer in zip(queues[:channels], depths)]
 
-        self.receiver    = receiver    = FrameReceiver(depths, vlan)
-        self.transmitter = transmitter = FrameTransmitter(depths, queues, period, vlan, priority)
+        self.receiver    = receiver    = FrameReceiver(depths, vlan, bulk_width)
+        self.transmitter = transmitter = FrameTransmitter(
+            depths, queues, period, vlan, priorities_of(priority, channels), obeys, bulk_width)
         self.training    = training    = EthernetTraining(period)
         self.measure     = measure     = RoundTrip()
 
+        self.bulk_width = bulk_width
+        if obeys:
+            self.paused = transmitter.paused
         self.frame_tx   = transmitter.source
         self.frame_rx   = receiver.sink
         self.sinks      = transmitter.sinks

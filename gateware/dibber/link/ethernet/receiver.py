@@ -8,6 +8,7 @@ from litex.gen import *
 
 from litex.soc.interconnect import stream
 
+from dibber.interface.description import CHANNEL
 from dibber.interface.ethernet import ETHERNET_CONTROL, ETHERNET_KIND, ETHERNET_LENGTH
 from dibber.layouts import fragment_layout
 from dibber.link.ethernet.buffer import ChannelReceiver, PacketReader
@@ -236,6 +237,7 @@ class FrameReceiver(LiteXModule):
     ----------
     depths : units in the buffer of each channel, powers of two
     vlan   : as in FrameParser
+    bulk_width : bits of a word of channel BULK, 32 or 64
 
     Attributes
     ----------
@@ -256,7 +258,7 @@ class FrameReceiver(LiteXModule):
     levels  : list of Signal, out       units in the buffers
     counters : dict of pulses, names of enum ethernet_counter
     """
-    def __init__(self, depths, vlan=None):
+    def __init__(self, depths, vlan=None, bulk_width=32):
         channels = len(depths)
         self.parser  = parser = FrameParser(vlan)
         self.sink    = parser.sink
@@ -283,7 +285,8 @@ class FrameReceiver(LiteXModule):
         # # #
 
         receivers = [ChannelReceiver(depth) for depth in depths]
-        readers   = [PacketReader() for _ in depths]
+        widths    = [bulk_width if n == CHANNEL.BULK else 32 for n in range(channels)]
+        readers   = [PacketReader(width) for width in widths]
         for n, (receiver, reader) in enumerate(zip(receivers, readers)):
             self.add_module(f"channel{n}", receiver)
             self.add_module(f"reader{n}", reader)

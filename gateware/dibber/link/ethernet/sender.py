@@ -28,10 +28,11 @@ class Packer(LiteXModule):
     limit : units of a fragment, at most; a fragment has at least one
     depth : units that may wait, at least `limit`
     targets : bits of `target`, one for each place that a packet may go to; 0: there is one place
+    width : bits of a word, 32 or 64
 
     Attributes
     ----------
-    sink      : Endpoint(word_layout), in
+    sink      : Endpoint(word_layout(width)), in
     target    : Signal(targets), in   with the first word: one-hot. `fragments` shows it
     abandon   : Signal(), in    end the begun packet as bad, and take no word. With `targets`, its
                 last fragment goes nowhere
@@ -44,9 +45,9 @@ class Packer(LiteXModule):
 
     Cycles: a word a cycle; one more for a fragment that does not end its packet.
     """
-    def __init__(self, limit, depth, targets=0):
+    def __init__(self, limit, depth, targets=0, width=32):
         assert 2 <= limit <= depth
-        self.sink = sink = stream.Endpoint(word_layout())
+        self.sink = sink = stream.Endpoint(word_layout(width))
         self.up   = Signal()
         self.busy = Signal()
         self.abandon = abandon = Signal()
@@ -62,8 +63,8 @@ class Packer(LiteXModule):
 
         self.open = open_ = Signal()
         fresh  = Signal()    # none of its fragments has ended
-        low    = Signal(32)  # first word of the next unit
-        has_low = Signal()
+        low    = Signal(32)  # with a width of 32: first word of the next unit
+        has_low = Signal()   # always 0 with a width of 64
         count  = Signal(12)  # units of this fragment in the FIFO
         self.stale = stale = Signal()
         works  = Signal()
@@ -86,17 +87,18 @@ class Packer(LiteXModule):
             cut.eq(works & open_ & ends_early),
             full.eq(works & open_ & ~ends_early & (count == limit)),
             takes.eq(works & ~abandon & ~cut & ~full & (open_ | sink.first)),
-            pushes.eq((takes & (has_low | sink.last)) | (cut & has_low)),
+            pushes.eq((takes & (has_low | sink.last)) | (cut & has_low) if width == 32 else takes),
             # A fragment has at least one unit. If all units of the cut packet are in fragments, the
             # other end ends it as bad when the next packet begins.
             closes.eq((takes & sink.last) | (cut & (has_low | (count != 0))) | full),
             # A word that belongs to no packet is the rest of one that was lost.
             sink.ready.eq(takes | (~open_ & ~sink.first & ~abandon)),
             unit_fifo.sink.valid.eq(pushes),
-            unit_fifo.sink.data.eq(Mux(has_low, Cat(low, sink.data), sink.data)),
+            unit_fifo.sink.data.eq(
+                Mux(has_low, Cat(low, sink.data), sink.data) if width == 32 else sink.data),
             fragment.valid.eq(closes),
             fragment.units.eq(count + pushes),
-            fragment.half.eq(pushes & (cut | ~has_low)),
+            fragment.half.eq(pushes & (cut | ~has_low) if width == 32 else pushes & sink.half),
             fragment.starts.eq(fresh | ~open_),
             fragment.ends.eq(~full),
             fragment.bad.eq(cut | (takes & sink.bad)),
@@ -107,8 +109,10 @@ class Packer(LiteXModule):
             If(takes,
                 open_.eq(~sink.last),
                 If(sink.first, fresh.eq(1)),
-                has_low.eq(~has_low & ~sink.last),
-                If(~has_low, low.eq(sink.data)),
+                *([
+                    has_low.eq(~has_low & ~sink.last),
+                    If(~has_low, low.eq(sink.data)),
+                ] if width == 32 else []),
             ),
             If(pushes, count.eq(count + 1)),
             If(closes,
@@ -117,14 +121,14 @@ class Packer(LiteXModule):
             ),
             If(cut,
                 open_.eq(0),
-                has_low.eq(0),
+                *([has_low.eq(0)] if width == 32 else []),
             ),
             If(stale & ~self.busy, stale.eq(0)),
             If(~self.up,
                 stale.eq(1),
                 open_.eq(0),
                 fresh.eq(0),
-                has_low.eq(0),
+                *([has_low.eq(0)] if width == 32 else []),
                 count.eq(0),
             ),
         ]

@@ -8,16 +8,16 @@ from litex.gen import *
 
 from dibber.common.one_hot import lowest_one, value_of
 from dibber.common.pulses import Pulses
-from dibber.interface.description import LINK_REASON, LINK_STATE
+from dibber.interface.description import CHANNEL, LINK_REASON, LINK_STATE
 from dibber.interface.ethernet import ETHERNET_KIND, ETHERNET_STATE
 from dibber.link.ethernet.buffer import PacketReader
 from dibber.link.ethernet.departure import WAIT_PERIODS, Departure, PacketMerge
-from dibber.link.ethernet.frames import BROADCAST, payload_units
+from dibber.link.ethernet.frames import BROADCAST, payload_units, priorities_of
 from dibber.link.ethernet.receiver import FrameParser, StatusReader
 from dibber.link.ethernet.sender import Packer
 from dibber.link.ethernet.slot import NUMBER_LSB, PeerSlot
 from dibber.link.ethernet.steer import PeerTable, Steer
-from dibber.link.ethernet.transmitter import FrameBuilder, FrameScheduler
+from dibber.link.ethernet.transmitter import FrameBuilder, FrameScheduler, held_channels
 from dibber.link.peer import RoundTrip
 from dibber.layouts import TURN_BITS
 
@@ -28,8 +28,6 @@ BUFFER_UNITS = (64, 256, 2048, 64)
 QUEUE_UNITS  = (64, 128, 1088, 64)
 # Cycles between STATUS frames to a peer, and between hellos: 26 µs at 156.25 MHz.
 PERIOD_CYCLES = 4096
-
-CONTROL = 0
 
 class EthernetStar(LiteXModule):
     """EthernetPort with several peers: docs/design/ethernet.md.
@@ -54,7 +52,8 @@ class EthernetStar(LiteXModule):
     Cycles: as of EthernetPort. A prefix word takes one more.
     """
     def __init__(self, peers, channels=4, mtu=9000, vlan=None, priority=0, buffers=BUFFER_UNITS,
-                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, patience=WAIT_PERIODS):
+                 queues=QUEUE_UNITS, period=PERIOD_CYCLES, patience=WAIT_PERIODS, bulk_width=32,
+                 obeys=False):
         assert 2 <= peers < 1 << TURN_BITS
         assert 2 <= channels <= 4
         assert 72 <= mtu <= 9216
@@ -64,6 +63,12 @@ class EthernetStar(LiteXModule):
         queues = [(min(limit, depth, buffer), depth)
             for depth, buffer in zip(queues[:channels], depths)]
 
+        priorities = priorities_of(priority, channels)
+
+        self.bulk_width = bulk_width
+        if obeys:
+            self.paused = Signal(8)
+            held = held_channels(self.paused, vlan, priorities)
         self.mac        = Signal(48)
         self.nonce      = Signal(16)
         self.number     = Signal(TURN_BITS)
@@ -187,7 +192,7 @@ class EthernetStar(LiteXModule):
         # Channels ---------------------------------------------------------------------------------
         self.table     = table     = PeerTable(peers)
         self.scheduler = scheduler = FrameScheduler(channels)
-        self.builder   = builder   = FrameBuilder(vlan, priority)
+        self.builder   = builder   = FrameBuilder(vlan, priorities)
         self.frame_tx  = builder.source
         self.sinks, self.sources = [], []
         packers, departures, steers = [], [], []
@@ -203,8 +208,10 @@ class EthernetStar(LiteXModule):
         ]
         for c, queue in enumerate(queues):
             # Sent.
-            packer, departure = Packer(*queue, targets=peers + 1), Departure(peers, patience)
-            steer = Steer(table, peers, loops=c == CONTROL)
+            width  = bulk_width if c == CHANNEL.BULK else 32
+            packer = Packer(*queue, targets=peers + 1, width=width)
+            departure = Departure(peers, patience)
+            steer = Steer(table, peers, loops=c == CHANNEL.CONTROL, width=width)
             self.add_module(f"steer{c}", steer)
             self.add_module(f"packer{c}", packer)
             self.add_module(f"departure{c}", departure)
@@ -229,7 +236,8 @@ class EthernetStar(LiteXModule):
                 departure.tick.eq(beat == period - 1),
                 allowed.eq(value_of(packer.fragments.target[:peers],
                     [slot.limits[c].allowed for slot in slots])),
-                scheduler.may[c].eq(departure.waits & allowed),
+                scheduler.may[c].eq(departure.waits & allowed & ~held[c] if obeys else
+                    departure.waits & allowed),
             ]
             self.sync += self.stopped[c].eq(departure.waits & ~allowed)
             for n, slot in enumerate(slots):
@@ -240,11 +248,11 @@ class EthernetStar(LiteXModule):
 
             # Received.
             arrivals = [slot.receivers[c].source for slot in slots]
-            if c == CONTROL:
+            if c == CHANNEL.CONTROL:
                 arrivals.append(departure.loop)
             else:
                 self.comb += departure.loop.ready.eq(1)
-            merge, reader = PacketMerge(len(arrivals)), PacketReader()
+            merge, reader = PacketMerge(len(arrivals)), PacketReader(width)
             self.add_module(f"merge{c}", merge)
             self.add_module(f"reader{c}", reader)
             self.sources.append(reader.source)
@@ -265,6 +273,7 @@ class EthernetStar(LiteXModule):
         asked   = Signal(peers)  # one-hot: whose ping is answered
         pinged  = Signal(peers)  # one-hot: where a ping goes
         begins_status = Signal()
+        status_goes = ((pick != 0) | hello) & ~held[CHANNEL.CONTROL] if obeys else None
         of_pick = lambda name: value_of(pick, [getattr(slot.training, name) for slot in slots])
         of_peer = Cat(*[slot.training.of_peer for slot in slots])
         self.comb += [
@@ -272,7 +281,7 @@ class EthernetStar(LiteXModule):
             *[due[n].eq(knowns[n] & (slot.schedule.due | (measure.pong.valid & asked[n]) |
                 (measure.ping.valid & ~measure.pong.valid & pinged[n])))
                 for n, slot in enumerate(slots)],
-            begins_status.eq(~builder.busy & ((pick != 0) | hello)),
+            begins_status.eq(~builder.busy & (status_goes if obeys else (pick != 0) | hello)),
             asks.eq(measure.ping.valid & ~measure.pong.valid & ((pick & pinged) != 0)),
             answers.eq(measure.pong.valid & ((pick & asked) != 0)),
             measure.ping.ready.eq(begins_status & asks),
@@ -303,7 +312,8 @@ class EthernetStar(LiteXModule):
         position  = lambda slot: value_of(
             scheduler.choice, [limit.position for limit in slot.limits])
         self.comb += [
-            begins.eq(~builder.busy & (pick == 0) & ~hello & (scheduler.choice != 0)),
+            begins.eq((~builder.busy & ~status_goes if obeys else
+                ~builder.busy & (pick == 0) & ~hello) & (scheduler.choice != 0)),
             scheduler.sent.eq(begins),
             target.eq(of_choice("target")),
             builder.mac.eq(self.mac),

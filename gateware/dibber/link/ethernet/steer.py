@@ -55,11 +55,12 @@ class Steer(LiteXModule):
     table : PeerTable
     peers : their number
     loops : turn 0 is this card; else a packet with turn 0 is dropped
+    width : bits of a word, 32 or 64
 
     Attributes
     ----------
-    sink    : Endpoint(word_layout), in
-    source  : Endpoint(word_layout), out   without prefix
+    sink    : Endpoint(word_layout(width)), in
+    source  : Endpoint(word_layout(width)), out   without prefix
     target  : Signal(peers + 1), out   one-hot, with the first word; the highest bit is this card
     open    : Signal(), in     a packet has begun behind the source, and has not ended
     abandon : Signal(), out    end that packet as bad
@@ -67,9 +68,9 @@ class Steer(LiteXModule):
 
     Cycles: 0; 1 for the prefix word.
     """
-    def __init__(self, table, peers, loops):
-        self.sink      = sink   = stream.Endpoint(word_layout())
-        self.source    = source = stream.Endpoint(word_layout())
+    def __init__(self, table, peers, loops, width=32):
+        self.sink      = sink   = stream.Endpoint(word_layout(width))
+        self.source    = source = stream.Endpoint(word_layout(width))
         self.target    = target = Signal(peers + 1)
         self.open      = Signal()
         self.abandon   = Signal()
@@ -120,6 +121,7 @@ class Steer(LiteXModule):
                 source.valid.eq(sink.valid)
             ),
             source.data.eq(sink.data),
+            *([source.half.eq(sink.half)] if width == 64 else []),
             source.first.eq(first),
             source.last.eq(sink.last),
             source.bad.eq(sink.bad),

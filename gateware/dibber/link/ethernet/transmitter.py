@@ -9,6 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.common.one_hot import lowest_one, value_of
+from dibber.interface.description import CHANNEL
 from dibber.interface.ethernet import ETHERNET_KIND
 from dibber.layouts import fragment_layout
 from dibber.link.ethernet.frames import (FRAME_TYPE, TAG_TYPE, UnitShifter, big_endian,
@@ -16,6 +17,19 @@ from dibber.link.ethernet.frames import (FRAME_TYPE, TAG_TYPE, UnitShifter, big_
 from dibber.link.ethernet.sender import Credit, Packer
 
 STATUS_UNITS = 2
+
+def held_channels(paused, vlan, priorities):
+    """For each channel, whether the priority of its frames is paused.
+
+    A frame without a tag has priority 0: IEEE 802.1Q-2018, 6.8.1, with the default of a port.
+
+    Parameters
+    ----------
+    paused     : Signal(8)
+    vlan       : None: frames have no tag
+    priorities : of the channels' tags, 0 to 7
+    """
+    return [paused[0 if vlan is None else priority] for priority in priorities]
 
 # Scheduler ----------------------------------------------------------------------------------------
 
@@ -119,7 +133,7 @@ class FrameBuilder(LiteXModule):
 
     Parameters
     ----------
-    vlan, priority : of the tag; None: no tag
+    vlan, priorities : of the tag, by channel; None: no tag. STATUS frames have that of CONTROL
 
     Attributes
     ----------
@@ -139,7 +153,7 @@ class FrameBuilder(LiteXModule):
 
     Cycles: 2 from `begins_data` to the frame's first word; 2 between two frames.
     """
-    def __init__(self, vlan=None, priority=0):
+    def __init__(self, vlan=None, priorities=(0,)):
         tagged = vlan is not None
         self.mac           = Signal(48)
         self.busy          = busy = Signal()
@@ -219,11 +233,19 @@ class FrameBuilder(LiteXModule):
             position,
             self.credit))
         if tagged:
+            tag, *others = [Constant(big_endian(priority << 13 | vlan), 16)
+                for priority in priorities]
+            if len({*priorities}) > 1:
+                first, tag = tag, Signal(16)
+                self.comb += [
+                    tag.eq(first),
+                    If(is_data, Case(channel, {n: tag.eq(other) for n, other in enumerate(others, 1)}))
+                ]
             leads = [
                 Cat(Constant(0, 48), target[:16]),
                 Cat(target[16:], self.mac[:32]),
                 Cat(self.mac[32:], Constant(TAG_TYPE, 16),
-                    Constant(big_endian(priority << 13 | vlan), 16), Constant(FRAME_TYPE, 16)),
+                    tag, Constant(FRAME_TYPE, 16)),
             ]
         else:
             leads = [
@@ -262,7 +284,9 @@ class FrameTransmitter(LiteXModule):
     depths : units in the receive buffer of each channel of this port
     queues : (limit, depth) of each channel's Packer
     period : cycles between STATUS frames
-    vlan, priority : of the tag; None: no tag
+    vlan, priorities : of the tag, by channel; None: no tag
+    obeys  : there is `paused`
+    bulk_width : bits of a word of channel BULK, 32 or 64
 
     Attributes
     ----------
@@ -274,13 +298,15 @@ class FrameTransmitter(LiteXModule):
     credit_came, credit_values : Signal(channels), list of Signal(16), in   what it gave
     ping, pong : Endpoint([number]), in   `ready`: a STATUS frame with it begins
     stopped : Signal(channels), out       the channel's fragment waits for credit
+    paused  : Signal(8), in               with `obeys`: no frame of this priority begins
     frame_sent : Signal(), out            one cycle for each frame
 
     Cycles: 5 from a packet's last word to the frame's first one; two between two frames.
     """
-    def __init__(self, depths, queues, period, vlan=None, priority=0):
+    def __init__(self, depths, queues, period, vlan=None, priorities=(0,), obeys=False,
+                 bulk_width=32):
         channels = len(depths)
-        self.builder      = builder = FrameBuilder(vlan, priority)
+        self.builder      = builder = FrameBuilder(vlan, priorities)
         self.source       = builder.source
         self.mac          = builder.mac
         self.peer_mac     = Signal(48)
@@ -303,7 +329,8 @@ class FrameTransmitter(LiteXModule):
 
         # Channels ---------------------------------------------------------------------------------
         self.scheduler = scheduler = FrameScheduler(channels)
-        packers = [Packer(*queue) for queue in queues]
+        widths  = [bulk_width if n == CHANNEL.BULK else 32 for n in range(channels)]
+        packers = [Packer(*queue, width=width) for queue, width in zip(queues, widths)]
         limits  = [Credit() for _ in depths]
         self.sinks = [packer.sink for packer in packers]
         chosen  = Signal(channels)  # one-hot: the channel whose frame is sent
@@ -324,7 +351,7 @@ class FrameTransmitter(LiteXModule):
                 limit.sends.eq(begins & scheduler.choice[n]),
                 # `allowed` is of the fragment that was there in the cycle before.
                 waits[n].eq(self.up & ~packer.stale & packer.fragments.valid & was_there[n]),
-                scheduler.may[n].eq(waits[n] & limit.allowed),
+                *([] if obeys else [scheduler.may[n].eq(waits[n] & limit.allowed)]),
             ]
             self.sync += [
                 was_there[n].eq(packer.fragments.valid),
@@ -335,6 +362,13 @@ class FrameTransmitter(LiteXModule):
         self.schedule = schedule = StatusSchedule(depths, period)
         begins_status = Signal()  # a STATUS frame begins
         status_due    = Signal()
+        status_goes   = status_due
+        if obeys:
+            self.paused = Signal(8)
+            held = held_channels(self.paused, vlan, priorities)
+            status_goes = status_due & ~held[CHANNEL.CONTROL]
+            self.comb += [may.eq(waits[n] & limit.allowed & ~held[n])
+                for n, (may, limit) in enumerate(zip(scheduler.may, limits))]
         self.comb += [
             schedule.state.eq(Cat(self.session, self.peer_session, self.known, self.up)),
             schedule.up.eq(self.up),
@@ -348,8 +382,8 @@ class FrameTransmitter(LiteXModule):
         of_choice = lambda name: value_of(
             scheduler.choice, [getattr(packer.fragments, name) for packer in packers])
         self.comb += [
-            begins_status.eq(~builder.busy & status_due),
-            begins.eq(~builder.busy & ~status_due & (scheduler.choice != 0)),
+            begins_status.eq(~builder.busy & status_goes),
+            begins.eq(~builder.busy & ~status_goes & (scheduler.choice != 0)),
             builder.begins_status.eq(begins_status),
             builder.begins_data.eq(begins),
             scheduler.sent.eq(begins),

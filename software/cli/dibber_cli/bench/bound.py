@@ -3,9 +3,10 @@
     bound = min(link, PCIe up, PCIe down, engine)
 
 It is a function of the profile and the transfer alone. The link's framing is fixed at 48 bytes for
-a packet of 4096, and the engine at one beat of the PCIe stream per cycle. So no term depends on our
-design. TLPs do not share beats: with 8 bytes of payload a TLP takes 2 cycles at 128 bits and 3 at
-64, and with 4 bytes one less.
+a packet of 4096, and the engine at one beat of the PCIe stream per cycle. Over Ethernet each frame
+takes 46 bytes more. So no term depends on our design, but one: 32-bit words of a profile that has
+them may be slower than a cable with frames. TLPs do not share beats: with 8 bytes of payload a TLP
+takes 2 cycles at 128 bits and 3 at 64, and with 4 bytes one less.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -19,6 +20,9 @@ from dibber_cli.profile import Profile
 
 PACKET_PAYLOAD = 4096  # bytes …
 PACKET_OVERHEAD = 48  # … and the bound's allowance for framing, header and CRCs
+# Bytes of a frame besides packets, and of its payload those that are no packet: preamble,
+# addresses, type, header, FCS, gap (IEEE 802.3-2018, 3.1 and 4.2).
+FRAME_OVERHEAD, FRAME_HEADER = 8 + 12 + 2 + 8 + 4 + 12, 8
 MESSAGE_OVERHEAD = 40  # the same for a short packet: as many as ours takes, which is less
 PAGE = 4096  # no TLP crosses it: PCIe Base 3.0, 2.2.7
 COMPLETION_HEADER = 12  # PCIe Base 3.0, 2.2.9: always 3 DW
@@ -234,12 +238,22 @@ def _mixtures(profile: Profile, one: Cost, other: Cost, write: Cost) -> Iterator
             )
 
 
+def link_bound(profile: Profile) -> float:
+    """Payload bytes per second of packets of 4096 bytes on the link."""
+    packet = PACKET_PAYLOAD + PACKET_OVERHEAD
+    if not profile.mtu:
+        return profile.link_bytes * PACKET_PAYLOAD / packet
+    frames = -(-packet // (profile.mtu - FRAME_HEADER))
+    wire = packet + FRAME_OVERHEAD * frames
+    return PACKET_PAYLOAD * min(profile.link_rate / 8 / wire, profile.card_bytes / packet)
+
+
 def bound(profile: Profile, source: Side, target: Side, both_ways: bool = False) -> Bound:
     """The bound of a transfer from `source` on one host to `target` on the other. With `both_ways`,
     both cards do the same, and it is the bound of each direction."""
     length = source.length
     write = write_cost(profile, target) + list_cost(profile, target)
-    link = profile.link_bytes * PACKET_PAYLOAD / (PACKET_PAYLOAD + PACKET_OVERHEAD)
+    link = link_bound(profile)
 
     def limits(read: Cost) -> Bound:
         # In one direction, the reading and the writing host differ. In both, requests and writes

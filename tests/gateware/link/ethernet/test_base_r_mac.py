@@ -25,9 +25,9 @@ class Bench:
     """A MAC: `frames` go in, `words` leave; `give` has words that come, `came` what it makes of
     them. The other end sends idles."""
 
-    def __init__(self, random, pace=1.0):
+    def __init__(self, random, pace=1.0, by_priority=False):
         self.random, self.pace = random, pace
-        self.mac = EthernetMAC()
+        self.mac = EthernetMAC(by_priority)
         self.frames, self.words, self.give, self.came = [], [], [], []
         self.holes = 0.0
 
@@ -221,6 +221,44 @@ def test_a_pause_frame_stops_the_next_frame_for_its_time_and_not_the_one_under_w
     bench.run(main())
 
 
+def test_a_pause_of_a_priority_shows_for_its_time_and_stops_no_other_frame(seed):
+    random = Random(seed)
+    bench = Bench(random, by_priority=True)
+    words = lambda data, **more: base_r.words_of(base_r.framed(data, **more)) + [base_r.IDLES] * 2
+    shown = []  # `paused` of each cycle
+
+    @passive
+    def watch():
+        while True:
+            shown.append((yield bench.mac.paused))
+            yield
+
+    def main():
+        yield from pause(20)
+        bench.give += words(base_r.priority_frame({2: 5, 7: 40}))
+        yield from finish(lambda: shown[-1] == 0x84, 40)
+        # The MAC sends on: what a frame's priority is, only the port knows.
+        bench.frames.append(bytes(60))
+        yield from finish(lambda: len(base_r.frames_of(bench.words)) == 1, 40)
+        yield from finish(lambda: shown[-1] == 0x80, 60)
+        # A wrong FCS, another address, and a pause of all priorities change nothing here.
+        chars = base_r.framed(base_r.priority_frame({0: 500}))
+        chars[40] = (0, 1)
+        bench.give += base_r.words_of(chars) + [base_r.IDLES]
+        bench.give += words(base_r.priority_frame({0: 500}, destination=b"\2\0\0\0\0\x43"))
+        bench.give += words(base_r.pause_frame(1))
+        yield from finish(lambda: shown[-1] == 0, 400)
+        # A time of 0 ends it; the other priorities go on.
+        bench.give += words(base_r.priority_frame({1: 0xFFFF, 3: 0xFFFF}), lane=4)
+        yield from finish(lambda: shown[-1] == 0x0A, 60)
+        yield from pause(200)
+        bench.give += words(base_r.priority_frame({1: 0}))
+        yield from finish(lambda: shown[-1] == 0x08, 60)
+
+    bench.run(main(), watch())
+    assert {0x84: 40, 0x80: 35 * 8}.items() <= {n: shown.count(n) for n in (0x84, 0x80)}.items()
+
+
 def test_a_fault_is_told_after_four_columns_and_ends_after_128_without_one(seed):
     random = Random(seed)
     bench = Bench(random)
@@ -258,9 +296,13 @@ class TwoCards(Module):
         self.sync += If(cycle == 32, cycle.eq(0)).Else(cycle.eq(cycle + 1))
         for _ in range(2):
             port = EthernetPort(
-                mtu=1500, period=256, buffers=(64, 64, 512, 64), queues=(32, 32, 256, 32)
+                mtu=1500,
+                period=256,
+                buffers=(64, 64, 512, 64),
+                queues=(32, 32, 256, 32),
+                obeys=True,
             )
-            station = BaseRStation()
+            station = BaseRStation(by_priority=True)
             self.submodules += port, station
             self.comb += [
                 attach_mac(port, station),

@@ -4,9 +4,11 @@
 
 from functools import partial
 
+from dibber.link.ethernet.port import EthernetPort
 from dibber.link.ethernet.star import EthernetStar
 
 from gateware.link.ethernet.wire import FramePair
+from gateware.models.pairs import wide_port
 from gateware.models.port_contract import PortContract
 
 BUFFERS = (64, 64, 128, 64)
@@ -22,11 +24,23 @@ class TestEthernetPort(PortContract):
         return FramePair(random, buffers=BUFFERS, queues=QUEUES)
 
 
-class TestEthernetPortWithTag(PortContract):
+class TestWideEthernetPortWithTag(PortContract):
+    """Channel BULK has words of 64 bits; between it and the test stand joiner and splitter."""
+
     passage = 400
 
     def pair(self, random):
-        return FramePair(random, buffers=BUFFERS, queues=QUEUES, vlan=0x123, priority=5)
+        ports = partial(
+            wide_port,
+            EthernetPort,
+            mtu=72,
+            period=64,
+            buffers=BUFFERS,
+            queues=QUEUES,
+            vlan=0x123,
+            priority=5,
+        )
+        return FramePair(random, ports=ports)
 
 
 class TestEthernetStar(PortContract):

@@ -16,6 +16,9 @@ from dibber.link.ethernet.frames import big_endian
 # IEEE 802.3-2018, table 31A-1 and 31B.1: MAC control, PAUSE, and the address of its frames.
 CONTROL_TYPE  = 0x8808
 PAUSE_CODE    = 0x0001
+# Table 31A-1 and annex 31D: the same for each of eight priorities.
+PRIORITY_CODE = 0x0101
+PRIORITIES    = 8
 PAUSE_ADDRESS = int.from_bytes(b"\x01\x80\xc2\0\0\1", "little")
 SFD = 0xd5
 
@@ -124,6 +127,10 @@ class FrameReader(LiteXModule):
     character than data comes before its end. Its words come all the same, and the last one says so.
     Less than eight bytes, of which four are the FCS, make no word.
 
+    Parameters
+    ----------
+    by_priority : read frames of priority-based flow control, too
+
     Attributes
     ----------
     sink    : Endpoint(xgmii_layout), in   aligned; without backpressure
@@ -131,10 +138,13 @@ class FrameReader(LiteXModule):
     address : Signal(48), in    own address, byte 0 of the wire in bits 7:0
     pauses  : Signal(), out     one cycle: a good PAUSE frame ended
     quanta  : Signal(16), out   of it
+    priority_pauses : Signal(8), out   with `by_priority`, one cycle: such a good frame ended; the
+                      priorities that it names
+    priority_quanta : list of 8 Signal(16), out   of them
 
     Cycles: 2 words; a word a cycle.
     """
-    def __init__(self):
+    def __init__(self, by_priority=False):
         self.sink    = sink   = stream.Endpoint(xgmii_layout())
         self.source  = source = stream.Endpoint(frame_layout())
         self.address = Signal(48)
@@ -231,3 +241,20 @@ class FrameReader(LiteXModule):
             If(at(2), self.quanta.eq(Cat(sink.data[8:16], sink.data[:8]))),
             self.pauses.eq(sink.valid & inside & good & is_pause),
         ]
+        if by_priority:
+            # A vector of 16 bits, of which 7:0 name priorities, then eight times of 16 bits.
+            self.priority_pauses = Signal(PRIORITIES)
+            self.priority_quanta = [Signal(16, name=f"quanta{n}") for n in range(PRIORITIES)]
+            is_priority = Signal()
+            named = Signal(PRIORITIES)
+            self.sync += [
+                If(at(1), is_priority.eq(to_us & (sink.data[32:48] == big_endian(CONTROL_TYPE)) &
+                    (sink.data[48:] == big_endian(PRIORITY_CODE)))),
+                If(at(2), named.eq(sink.data[8:16])),
+                self.priority_pauses.eq(
+                    Mux(sink.valid & inside & good & is_priority, named, 0)),
+            ]
+            for n, quanta in enumerate(self.priority_quanta):
+                word, byte = divmod(18 + 2*n, 8)
+                self.sync += If(at(word),
+                    quanta.eq(Cat(sink.data[8*byte + 8:8*byte + 16], sink.data[8*byte:8*byte + 8])))
