@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
+import random
+import types
 
 import numpy as np
 import pytest
 from dibber.interface.description import HOST, LINK_REASON, LINK_STATE, C
 from dibber_cli import paths
 from dibber_cli.main import main
-from dibber_cli.selftest import deposits, registers
+from dibber_cli.selftest import cable, deposits, registers
 from dibber_cli.selftest.commands import ITEMS, run
 
 BEFORE_PROGRAM = ITEMS[:4]
@@ -201,3 +203,23 @@ def test_each_pattern_turns_every_bit_of_a_byte(name):
         and np.bitwise_or.reduce(data) == 255
         and np.bitwise_and.reduce(data) == 0
     )
+
+
+def test_a_link_that_comes_up_only_while_the_cards_wait_for_each_other_passes(monkeypatch):
+    up = {"state": "UP", "stopped": [], "peer": 0x1234}
+    monkeypatch.setattr(cable.measure, "train", lambda side: ({"state": "HELLO"}, None))
+    monkeypatch.setattr(cable.measure, "round_trip", lambda side: 400.0)
+    monkeypatch.setattr(cable.status, "read", lambda card: up)
+    monkeypatch.setattr(cable.status, "read_state", lambda card: up)
+    card = types.SimpleNamespace(write_register=lambda name, value: None)
+    examinee = types.SimpleNamespace(
+        needs_program=lambda: None,
+        meeting=True,
+        meet=lambda: None,
+        random=random.Random(1),
+        node=0,
+        card=card,
+        sleep=lambda nanoseconds: None,
+    )
+    said = cable.link(examinee)
+    assert examinee.cable == "direct" and "up after more than 1000 µs" in said
