@@ -11,7 +11,7 @@ from litex.build.generic_platform import Pins, Subsignal
 from boards.xilinx import PCIeBoard
 
 from dibber.core import DibberCore
-from dibber.phy.gtx import GTXSerialPHY
+from dibber.phy.gtx import GTXReference, GTXSerialPHY
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -27,7 +27,8 @@ class Card(PCIeBoard):
     """PCIe x4, and a link on the SFP cage."""
     def __init__(self, platform, sys_clk_freq, core=DibberCore, linerate=2.5e9):
         PCIeBoard.__init__(self, platform.name.removeprefix("xilinx_"), platform, "pcie_x4", 128, sys_clk_freq)
-        self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("sgmii_clock"), 125e6, linerate,
+        self.reference = GTXReference(platform, platform.request("sgmii_clock"), 125e6)
+        self.phy = GTXSerialPHY(platform, platform.request("link"), self.reference, linerate,
             sys_clk_freq, los=platform.request("sfp_rx_los"))
         self.add_core(self.phy, core)
 

@@ -11,7 +11,7 @@ from typing import Any
 import libdibber
 from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
 
-from dibber_cli.link import status
+from dibber_cli.link import pairs, status
 from dibber_cli.link.tasks import Task
 
 POLL_NS = 2_000
@@ -226,6 +226,32 @@ def prbs(ends, sequence, nanoseconds, loopback=None):
         found = ends.both(Task(prbs_count, sequence, nanoseconds))
         ends.both(Task(prbs_stop))
     return [f and {**bit_errors(f[0], f[1]), "locked": f[2]} for f in found]
+
+
+def place(result):
+    """Where a result of prbs_cables() is from: `0`, or `0, NEXT`."""
+    return ", ".join(str(part) for part in (result["card"], result["cable"]) if part is not None)
+
+
+def prbs_cables(ends, sequence, nanoseconds, loopback=None):
+    """prbs() of each cable, one after the other, as one list. Each result also has `card`, and
+    `cable`: the connector of a card on a pair of rings, NEXT or PREVIOUS, else None. A result of
+    None stays None.
+    """
+    if not any(side.pair for side in ends.sides):
+        cables = [(None,) * len(ends.sides)]
+    else:
+        cables = pairs.connectors(loopback)
+    results = []
+    for names in cables:
+        if names[0]:
+            pairs.chosen(ends, names)
+        found = prbs(ends, sequence, nanoseconds, loopback)
+        results += [
+            errors and {"card": card, "cable": name, **errors}
+            for card, (errors, name) in enumerate(zip(found, names))
+        ]
+    return results
 
 
 def upper_bound(errors: int, bits: int, confidence: float = 0.95) -> float:
