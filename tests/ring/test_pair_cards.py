@@ -107,7 +107,7 @@ FOREVER = "0:1000000"  # µs
 
 @pytest.fixture
 def link(capsys, tmp_path, seed):
-    """link(command, code, *words) runs it on two cards, expects its exit code, and returns stdout."""
+    """link(command, code, *words) runs it on two cards, checks its exit code, returns stdout."""
     profile_file = write_profile(tmp_path, "ring-pair")
 
     def run(command, code, *words):
