@@ -2,7 +2,7 @@
 """LambdaConcept ECPIX-5 with an 85F: the link on the SATA connector, the host on the USB serial
 port.
 
-    python boards/ecpix5.py --build [--design link] [--load | --flash]
+    python boards/ecpix5.py --build [--design link | ring] [--load | --flash]
 
 The transceiver's reference is the board's 100 MHz clock for SATA. The card takes 63 % of the part.
 It and the link tester run at 64 MHz, and their link at 2.5 Gb/s. LED 0 is green while the link is
@@ -31,8 +31,14 @@ BOARD = Description(
     name     = "ecpix5",
     title    = "LambdaConcept ECPIX-5",
     part     = "LFE5UM5G-85F-8",
-    designs  = {"card": "card on a UART, 64 bits; SATA connector, 2.5 Gb/s", "link": "link alone, 2.5 Gb/s"},
-    verified = {"card": "bitstream, timing met; in simulation", "link": "bitstream, timing met; in simulation"})
+    designs  = {
+        "card" : "card on a UART, 64 bits; SATA connector, 2.5 Gb/s",
+        "link" : "link alone, 2.5 Gb/s",
+        "ring" : "node of a ring alone, 2.5 Gb/s"},
+    verified = {
+        "card" : "bitstream, timing met; in simulation",
+        "link" : "bitstream, timing met; in simulation",
+        "ring" : "in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -71,4 +77,4 @@ def platform() -> GenericPlatform:
     return board
 
 if __name__ == "__main__":
-    main("ecpix5", platform, Board, {"card": (64e6, 2.5e9), "link": (64e6, 2.5e9)})
+    main("ecpix5", platform, Board, {"card": (64e6, 2.5e9), "link": (64e6, 2.5e9), "ring": (64e6, 2.5e9)})

@@ -14,7 +14,7 @@ from litex.build.generic_platform import GenericPlatform, Pins, Subsignal
 from boards.xilinx import PCIeBoard
 
 from dibber.core import DibberCore
-from dibber.phy.gtx import GTXSerialPHY
+from dibber.phy.gtx import GTXReference, GTXSerialPHY
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -31,7 +31,8 @@ class Card(PCIeBoard):
     def __init__(self, platform: GenericPlatform, sys_clk_freq: float, core: Callable[..., Any] = DibberCore,
         linerate: float = 2.5e9) -> None:
         PCIeBoard.__init__(self, platform.name.removeprefix("xilinx_"), platform, "pcie_x4", 128, sys_clk_freq)
-        self.phy = GTXSerialPHY(platform, platform.request("link"), platform.request("sgmii_clock"), 125e6, linerate,
+        self.reference = GTXReference(platform, platform.request("sgmii_clock"), 125e6)
+        self.phy = GTXSerialPHY(platform, platform.request("link"), self.reference, linerate,
             sys_clk_freq, los=platform.request("sfp_rx_los"))
         self.add_core(self.phy, core)
 

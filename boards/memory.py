@@ -50,11 +50,13 @@ def more(data_width: int, shapes: dict[int, int]) -> int:
 
 def rows() -> Iterator[tuple[str, str, float, float, int, int]]:
     """(design, part, block RAMs with the smaller SRAM, with the larger one, of the part, bytes of
-    SRAM of the design) of each.
+    SRAM of the design) of each that was measured.
     """
     import xilinx as synthesis    # hw/synthesis
     kept = json.loads(synthesis.KEPT.read_text())
     for name, (*_, bits, parts) in synthesis.DESIGNS.items():
+        if name not in kept:
+            continue
         small = kept[name]["used"]["ramb36"] + kept[name]["pcie_block"]["ramb36"]
         for part in parts:
             yield name, part, small, small + more(bits, RAMB36), synthesis.PARTS[part]["ramb36"], sram_of(part.lower())

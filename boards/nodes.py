@@ -69,11 +69,11 @@ def counted(nodes: int, data_width: int) -> dict[str, int]:
 # Table --------------------------------------------------------------------------------------------
 
 def designs() -> list[tuple[str, str, int, int]]:
-    """(design, part, data width, bytes of SRAM) of each design with a core."""
+    """(design, part, data width, bytes of SRAM) of each design with a core and one link."""
     import xilinx as synthesis    # hw/synthesis
     from boards.xilinx import sram_of
     found = [(name, part, bits, sram_of(part.lower()))
-        for name, (*_, bits, parts) in synthesis.DESIGNS.items() for part in parts]
+        for name, (*_, fabric, _, bits, parts) in synthesis.DESIGNS.items() if fabric == "direct" for part in parts]
     return [*found, ("ecpix5", "LFE5UM5G-85F", 64, SRAM_SCARCE)]
 
 

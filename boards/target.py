@@ -15,9 +15,9 @@ from dibber_cli.errors import CommandError
 from dibber_cli.flash import board as boards, manifest, tools
 
 from boards.bridged import BridgedCard
-from boards.linktest import LinkTester
+from boards.linktest import LinkTester, RingTester
 
-DESIGNS = {"card": BridgedCard, "link": LinkTester}
+DESIGNS = {"card": BridgedCard, "link": LinkTester, "ring": RingTester}
 
 # Load and Flash -----------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ def main(board: str, platform: Callable[[], Any], make: Callable[..., Any], rate
     """
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board}.")
     parser.add_argument("--design", choices=rates, default=next(iter(rates)),
-        help="the whole card, or only its link (default %(default)s)")
+        help="the whole card, only its link, or its link as a node of a ring (default %(default)s)")
     parser.add_argument("--sys-clk-freq", type=float, help="Hz, more than a 40th of --linerate (default " +
         ", ".join(f"{sys_clk:g} of {design}" for design, (sys_clk, _) in rates.items()) + ")")
     parser.add_argument("--linerate", type=float, help="bits a second; both ends of a cable have the same (default " +

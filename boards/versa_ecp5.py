@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lattice ECP5-5G Versa: the link on the SMA connectors, the host on the USB serial port.
 
-    python boards/versa_ecp5.py --build --design link [--load | --flash]
+    python boards/versa_ecp5.py --build [--design ring] [--load | --flash]
 
 The 45F has room for the link tester, but too few LUTs for a card. The transceiver's
 reference is the board's 156.25 MHz; 2.5 Gb/s. LEDs 0 to 2 are lit while the link is up, a signal is
@@ -30,8 +30,12 @@ BOARD = Description(
     name     = "versa_ecp5",
     title    = "Lattice ECP5-5G Versa",
     part     = "LFE5UM5G-45F-8",
-    designs  = {"link": "link alone on a UART; SMA connectors, 2.5 Gb/s"},
-    verified = {"link": "bitstream, timing met; in simulation"})
+    designs  = {
+        "link" : "link alone on a UART; SMA connectors, 2.5 Gb/s",
+        "ring" : "node of a ring alone on a UART; SMA connectors, 2.5 Gb/s"},
+    verified = {
+        "link" : "bitstream, timing met; in simulation",
+        "ring" : "in simulation"})
 
 # IOs ----------------------------------------------------------------------------------------------
 
@@ -71,4 +75,4 @@ def platform() -> GenericPlatform:
     return board
 
 if __name__ == "__main__":
-    main("versa_ecp5", platform, Board, {"link": (64e6, 2.5e9)})
+    main("versa_ecp5", platform, Board, {"link": (64e6, 2.5e9), "ring": (64e6, 2.5e9)})

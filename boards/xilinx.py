@@ -5,6 +5,8 @@ board adds the PHY of its link.
 # SPDX-License-Identifier: BSD-2-Clause
 
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from migen import *
@@ -95,20 +97,24 @@ class PCIeBoard(LiteXModule):
         """Declare that all paths between `clock` and `sys`, or `to`, end in synchronisers."""
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
-    def add_core(self, serial: LiteXModule, core: Callable[..., Any] = DibberCore) -> None:
+    def add_core(self, serial: LiteXModule | list[LiteXModule], core: Callable[..., Any] = DibberCore,
+        port: LiteXModule | None = None) -> None:
         """Add the core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and
-        its access to the flash.
+        its access to the flash. `serial` and `port` are as for DibberCore.
         """
-        self.serial = serial
-        if not getattr(serial, "absent", False):
-            tx, rx = serial.serdes.cd_tx.clk, serial.serdes.cd_rx.clk
-            self.asynchronous(tx)
-            self.asynchronous(rx)
-            self.asynchronous(rx, to=tx)
+        serials = serial if isinstance(serial, list) else [serial]
+        clocks  = []
+        for phy in serials:
+            if not getattr(phy, "absent", False):
+                clocks += [phy.serdes.cd_tx.clk, phy.serdes.cd_rx.clk]
+        for n, clock in enumerate(clocks):
+            self.asynchronous(clock)
+            for other in clocks[:n]:
+                self.asynchronous(clock, to=other)
         pads       = self.platform.request("spiflash", loose=True)
         self.flash = pads and S7FlashPHY(pads)
         self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, pads and self.flash.pads,
-            sram_bytes=sram_of(self.platform.device), hold_off=True)
+            sram_bytes=sram_of(self.platform.device), hold_off=True, port=port)
         self.debug = DebugTransport()
         self.jtag  = XilinxJTAG()
         self.comb += [
@@ -116,4 +122,5 @@ class PCIeBoard(LiteXModule):
             self.debug.dmi.connect(self.core.dmi),
         ]
         self.platform.add_platform_command(JTAG_PATHS)
-        self.lit = [self.core.link.up, serial.signal, self.pcie._link_status.fields.status]
+        signal   = reduce(or_, [phy.signal for phy in serials])
+        self.lit = [self.core.link.up, signal, self.pcie._link_status.fields.status]

@@ -15,7 +15,7 @@ from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, LANE, STATUS
 from dibber.interface.register_bank import connect_lines
-from dibber.link.equipment import LinkEquipment, attach_equipment, attach_port
+from dibber.link.equipment import LinkEquipment, attach_equipment, attach_pair, attach_port
 from dibber.link.ethernet.star import EthernetStar
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
@@ -117,6 +117,9 @@ class DibberCore(LiteXModule):
             data_width, reach.address, places, widths[CHANNEL.BULK])
         self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
         self.equipment = None if serial is None else LinkEquipment()
+        pair           = hasattr(port, "cables")
+        if pair:
+            self.equipment_previous = LinkEquipment()
 
         # Beside It --------------------------------------------------------------------------------
 
@@ -127,7 +130,7 @@ class DibberCore(LiteXModule):
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
-            window=window, frames=getattr(port, "frame_counters", None), ring=hasattr(port, "scrubber"), hold_off=hold_off)
+            window=window, frames=getattr(port, "frame_counters", None), ring=hasattr(port, "scrubber"), hold_off=hold_off, pair=pair)
         self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
         self.dmi       = program.processor.dmi
         self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None
@@ -209,9 +212,17 @@ class DibberCore(LiteXModule):
             *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
             link.sources[CHANNEL.SPARE].ready.eq(1),
             *([link.number.eq(self.registers.node_id)] if isinstance(link, EthernetStar) else []),
-            *(attach_port(link, self.registers) if serial is None else
-              attach_equipment(link, self.equipment, serial, self.registers)),
+            *self.connect_serial(serial),
         ]
+
+    def connect_serial(self, serial):
+        """The link's end, its test equipment and the serial PHY, or both of a pair of rings."""
+        link, registers = self.link, self.registers
+        if serial is None:
+            return attach_port(link, registers)
+        if hasattr(link, "cables"):
+            return attach_pair(link, [self.equipment, self.equipment_previous], serial, registers)
+        return attach_equipment(link, self.equipment, serial, registers)
 
     # Host Registers and Slots ---------------------------------------------------------------------
 

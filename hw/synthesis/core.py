@@ -13,7 +13,7 @@ from litex.gen import LiteXModule
 
 from litex.gen.fhdl.verilog import convert
 
-from boards.sim import SimPCIePHY, SimSerialPHY, SourceList
+from boards.sim import FABRICS, SimPCIePHY, SimSerialPHY, SourceList
 
 from dibber.core import DibberCore
 from dibber.debug.transport import dmi_port
@@ -21,20 +21,22 @@ from dibber.host.flash import flash_pads
 from dibber.mcp.processor import SRAM_SCARCE
 
 TOP = "dibber_core"
+SERIALS = ("serial", "serial2")  # names of a card's links, as in boards/sim.py
 
 # Boundary -----------------------------------------------------------------------------------------
 
 
 def boundary(phy, serial, dmi, link_up, flash):
     """[(direction, name, Signal)] of the core's pins but clock and reset. What both kinds of PHY of
-    the boards have: see DibberCore.
+    the boards have: see DibberCore. `serial` is a PHY, or a list of those of a pair of rings.
     """
+    serials = dict(zip(SERIALS, serial if isinstance(serial, list) else [serial]))
     pins = []
     for prefix, endpoint, given, taken in (
         ("pcie_rx", phy.source, "input", "output"),
         ("pcie_tx", phy.sink, "output", "input"),
-        ("serial_rx", serial.source, "input", "output"),
-        ("serial_tx", serial.sink, "output", "input"),
+        *[(f"{name}_rx", one.source, "input", "output") for name, one in serials.items()],
+        *[(f"{name}_tx", one.sink, "output", "input") for name, one in serials.items()],
     ):
         payload = [field[0] for field in endpoint.description.payload_layout]
         pins += [
@@ -53,10 +55,11 @@ def boundary(phy, serial, dmi, link_up, flash):
             "bus_master",
         ]
     ]
-    pins += [
-        ("input", "serial_signal", serial.signal),
-        ("output", "serial_loopback", serial.loopback),
-    ]
+    for name, one in serials.items():
+        pins += [
+            ("input", f"{name}_signal", one.signal),
+            ("output", f"{name}_loopback", one.loopback),
+        ]
     pins += [("input", f"dmi_{name}", getattr(dmi, name)) for name in ["adr", "dat_w", "we", "re"]]
     pins += [("output", f"flash_{name}", getattr(flash, name)) for name in ["cs_n", "clk", "mosi"]]
     return [
@@ -83,6 +86,7 @@ class CoreBox(LiteXModule):
         flash=None,
         sram_bytes=None,
         hold_off=True,
+        port=None,
     ):
         self.dmi = dmi_port()
         self.link = LiteXModule()
@@ -92,6 +96,7 @@ class CoreBox(LiteXModule):
 
         assert phy.data_width == data_width
         assert hold_off, "the module has it, see Core"
+        assert isinstance(serial, list) == hasattr(port, "cables")
         pins = {
             f"{direction[0]}_{name}": signal
             for direction, name, signal in boundary(
@@ -106,37 +111,43 @@ class CoreBox(LiteXModule):
 
 class Core(LiteXModule):
     """DibberCore between PHYs that are pins, with the smaller SRAM, so that it fits each part. It
-    has the options of the PCIe boards. `pins` is its boundary.
+    has the options of the PCIe boards. `fabric` is a name of FABRICS. `pins` is its boundary.
     """
 
-    def __init__(self, platform, data_width, clock_hz, hold_off=True):
+    def __init__(self, platform, data_width, clock_hz, hold_off=True, fabric="direct"):
         self.cd_sys = ClockDomain()
         self.phy = SimPCIePHY(data_width)
-        self.serial = SimSerialPHY()
+        self.serial = serial = SimSerialPHY()
+        port = FABRICS[fabric]()
+        if hasattr(port, "cables"):
+            self.serial2 = SimSerialPHY("serial2")
+            serial = [self.serial, self.serial2]
         self.flash = flash_pads()
         self.core = DibberCore(
             platform,
             self.phy,
-            self.serial,
+            serial,
             data_width,
             clock_hz,
             flash=self.flash,
             sram_bytes=SRAM_SCARCE,
+            port=port,
             hold_off=hold_off,
         )
-        self.pins = boundary(self.phy, self.serial, self.core.dmi, self.core.link.up, self.flash)
+        self.pins = boundary(self.phy, serial, self.core.dmi, self.core.link.up, self.flash)
         for _, name, signal in self.pins:
             signal.name_override = name
 
 
-def generate(folder, data_width, clock_hz, hold_off=True):
+def generate(folder, data_width, clock_hz, hold_off=True, fabric="direct"):
     """Verilog of the core in `folder`, and as a box in dibber_core_box.v; names of the sources, and
     of memory contents.
 
     hold_off : as on the PCIe boards; False: the core without options
+    fabric   : what its link is a part of, of FABRICS
     """
     platform = SourceList()
-    core = Core(platform, data_width, clock_hz, hold_off)
+    core = Core(platform, data_width, clock_hz, hold_off, fabric)
     verilog = convert(
         core, {core.cd_sys.clk, core.cd_sys.rst, *[signal for _, _, signal in core.pins]}, name=TOP
     )

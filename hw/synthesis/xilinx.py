@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Check the designs of the PCIe boards as far as that goes without Vivado.
 
-    python hw/synthesis/xilinx.py [acorn acorn_link kc705 stlv7325 vc707] [--json] [--write]
+    python hw/synthesis/xilinx.py [acorn acorn_link kc705 stlv7325 stlv7325_pair vc707] [--json]
+    [--write]
 
 Verilator lints each as a whole, with the vendor's cells as Yosys knows them. Yosys synthesizes it
-for 7-series, the core once for each width (core.py) and the shell of each board, and joins the two
-netlists: it has to fit its parts, with no black box but the vendor's hard blocks, no latch, no
-memory of flip-flops, no net that two drive. Then crossings.py looks at every clock crossing. Writes
-out/synthesis-boards.json and ends with 1 when anything is wrong; `figures` there has the rows of
-`make figures`. `--write` keeps the sizes in boards.json and puts their table into
+for 7-series, the core once for each width and fabric (core.py) and the shell of each board, and
+joins the two netlists: it has to fit its parts, with no black box but the vendor's hard blocks, no
+latch, no memory of flip-flops, no net that two drive. Then crossings.py looks at every clock
+crossing. Writes out/synthesis-boards.json and ends with 1 when anything is wrong; `figures` there
+has the rows of `make figures`. `--write` keeps the sizes in boards.json and puts their table into
 docs/synthesis.md.
 
 Each run of Verilator and of Yosys is kept: what has not changed is not run again, and what was
@@ -57,13 +58,23 @@ PARTS = {
     "XC7VX485T": {"lut6": 303_600, "ff": 607_200, "ramb36": 1_030, "dsp48": 2_800},
 }
 
-# name: module of boards/, design, arguments of its platform, lanes, bits, parts that it has to fit
+# name: module of boards/, design, arguments of its platform, fabric, lanes, bits, parts that it has
+# to fit
 DESIGNS = {
-    "acorn": ("acorn", "Card", {"variant": "cle-101"}, 4, 128, ("XC7A100T", "XC7A200T")),
-    "acorn_link": ("acorn", "Link", {"variant": "cle-101"}, 1, 64, ("XC7A100T", "XC7A200T")),
-    "kc705": ("kc705", "Card", {}, 4, 128, ("XC7K325T",)),
-    "stlv7325": ("stlv7325", "Card", {}, 4, 128, ("XC7K325T",)),
-    "vc707": ("vc707", "Card", {}, 4, 128, ("XC7VX485T",)),
+    "acorn": ("acorn", "Card", {"variant": "cle-101"}, "direct", 4, 128, ("XC7A100T", "XC7A200T")),
+    "acorn_link": (
+        "acorn",
+        "Link",
+        {"variant": "cle-101"},
+        "direct",
+        1,
+        64,
+        ("XC7A100T", "XC7A200T"),
+    ),
+    "kc705": ("kc705", "Card", {}, "direct", 4, 128, ("XC7K325T",)),
+    "stlv7325": ("stlv7325", "Card", {}, "direct", 4, 128, ("XC7K325T",)),
+    "stlv7325_pair": ("stlv7325", "Pair", {}, "ring-pair", 4, 128, ("XC7K325T",)),
+    "vc707": ("vc707", "Card", {}, "direct", 4, 128, ("XC7VX485T",)),
 }
 SYS_CLK_FREQ = 100e6
 
@@ -157,9 +168,9 @@ def generate(name, shell=False):
     return apart(project, name, shell)
 
 
-def generate_core(bits):
+def generate_core(bits, fabric):
     """The same of the core."""
-    return apart(core_project, bits)
+    return apart(core_project, bits, fabric)
 
 
 def project(name, shell):
@@ -175,9 +186,13 @@ def project(name, shell):
     return folder, sources, data
 
 
-def core_project(bits):
-    folder = flow.fresh(flow.BUILD / "generated" / f"board-core-{bits}")
-    return folder, *core.generate(folder, bits, SYS_CLK_FREQ)
+def core_name(bits, fabric):
+    return f"board-core-{bits}" + ("" if fabric == "direct" else f"-{fabric}")
+
+
+def core_project(bits, fabric):
+    folder = flow.fresh(flow.BUILD / "generated" / core_name(bits, fabric))
+    return folder, *core.generate(folder, bits, SYS_CLK_FREQ, fabric=fabric)
 
 
 def top(name):
@@ -333,21 +348,20 @@ def said_of(folder, count):
     return latches(folder, count) + flipflop_memories(folder) + drivers(folder)
 
 
-def measure_core(bits):
+def measure_core(bits, fabric):
     """Folder and cells of the core."""
-    say(f"board-core-{bits}: Verilog")
-    origin, sources, data = generate_core(bits)
-    return kept_synthesis(
-        f"board-core-{bits}", origin, [*sources, *data, f"{core.TOP}_box.v"], core.TOP, sources
-    )
+    name = core_name(bits, fabric)
+    say(f"{name}: Verilog")
+    origin, sources, data = generate_core(bits, fabric)
+    return kept_synthesis(name, origin, [*sources, *data, f"{core.TOP}_box.v"], core.TOP, sources)
 
 
 def measure(name, core_of):
-    """All that is to be said of a design; `core_of(bits)` is measure_core's. Kept are what
+    """All that is to be said of a design; `core_of(bits, fabric)` is measure_core's. Kept are what
     Verilator and Yosys said; the rest is quick.
     """
-    *_, lanes, bits, parts = DESIGNS[name]
-    inside, within = core_of(bits)
+    *_, fabric, lanes, bits, parts = DESIGNS[name]
+    inside, within = core_of(bits, fabric)
     say(f"{name}: Verilog")
     whole, sources, data = generate(name)
     (whole / "recipe").write_text(inspect.getsource(lint) + repr(QUIET))

@@ -2,6 +2,7 @@
 /* Loading the control program. The checks are those of libdibber (software/lib/src/firmware.c). */
 
 #include "dibber.h"
+#include "ring_nonce.h"
 
 #include <linux/crc32.h>
 #include <linux/delay.h>
@@ -155,12 +156,10 @@ static int start(struct dibber_card *card, u32 expected)
 /* Give a node of a ring its nonce, if it has none, as the library does (docs/design/ring.md). */
 static void join_ring(struct dibber_card *card)
 {
-	u32 drawn = get_random_u32() & 0xfff;
-
 	if (card->features & 1u << DIBBER_HOST_FEATURES_RING_SHIFT &&
 	    !(dibber_read(card, DIBBER_HOST_LINK_NONCE) & 0xffff))
 		dibber_write(card, DIBBER_HOST_LINK_NONCE,
-			     (drawn ? drawn : 0xfff) << 4 | (card->node & 0xf));
+			     dibber_ring_nonce(get_random_u32(), card->node));
 }
 
 /* Load the program of the firmware file and start it. Nothing on the card changes before the file

@@ -117,9 +117,6 @@ static int begin(struct dibber_card *card)
 	rc = dibber_own_open(card, &window->own, number, 2 * DIBBER_SLOTS, 1);
 	if (rc)
 		return rc;
-	/* Its counts began with the control program. With others no load would be answered. */
-	if (window->own.producer)
-		return -ESTALE;
 	window->scratch = dma_alloc_coherent(&card->pdev->dev, SCRATCH_BYTES,
 					     &window->scratch_address, GFP_KERNEL);
 	if (!window->scratch)

@@ -23,6 +23,7 @@ class NoCore(LiteXModule):
         flash=None,
         sram_bytes=None,
         hold_off=False,
+        port=None,
     ):
         self.link = LiteXModule()
         self.link.up = Signal()
@@ -33,7 +34,10 @@ class NoCore(LiteXModule):
         assert phy.data_width == data_width
         self.comb += [
             phy.source.connect(phy.sink),
-            serial.source.connect(serial.sink, keep={"valid", "data", "k"}),
+            *[
+                one.source.connect(one.sink, keep={"valid", "data", "k"})
+                for one in (serial if isinstance(serial, list) else [serial])
+            ],
             self.link.up.eq(phy.msix_enable & phy.extended_tags),
         ]
         if flash is not None:

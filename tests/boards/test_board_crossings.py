@@ -14,7 +14,7 @@ import pytest
 import xilinx
 from nocore import NoCore
 
-from boards import acorn, kc705, vivado
+from boards import acorn, kc705, stlv7325, vivado
 
 # name: board file, design, arguments of the platform, lanes, bits, hard blocks
 DESIGNS = {
@@ -35,13 +35,12 @@ DESIGNS = {
         {"pcie_s7": 1, "GTXE2_CHANNEL": 1, "BSCANE2": 2, "STARTUPE2": 1},
     ),
 }
+PAIR = (stlv7325, "Pair", {}, 4, 128, {"pcie_s7": 1, "GTXE2_CHANNEL": 2, "BSCANE2": 2})
 
 
-@pytest.fixture(scope="module", params=DESIGNS)
-def design(request):
+def synthesized(design, board, name, arguments, lanes, bits, hard):
     """Folder, cells, what is expected of them; netlist and constraints."""
-    board, name, arguments, lanes, bits, hard = DESIGNS[request.param]
-    folder = flow.BUILD / "tests" / f"shell-{request.param}"
+    folder = flow.BUILD / "tests" / f"shell-{design}"
     platform = board.platform(**arguments)
     sources, _ = vivado.generate(
         folder, "top", platform, getattr(board, name)(platform, 100e6, NoCore)
@@ -57,6 +56,11 @@ def design(request):
         netlist.Netlist(json.loads((folder / "netlist.json").read_text()), "top"),
         (folder / "top.xdc").read_text(),
     )
+
+
+@pytest.fixture(scope="module", params=DESIGNS)
+def design(request):
+    return synthesized(request.param, *DESIGNS[request.param])
 
 
 def test_there_are_no_cells_but_fabric_and_the_vendor_s_blocks_no_latch_and_no_second_driver(
@@ -125,3 +129,22 @@ def test_without_a_line_of_the_xdc_it_fails(design, line, complaint):
     assert without != text
     _, wrong = crossings.report(nets, crossings.Constraints(without))
     assert any(complaint in problem for problem in wrong)
+
+
+def test_both_links_of_a_pair_of_rings_cross_to_the_card_and_nowhere_else():
+    folder, count, hard, nets, text = synthesized("stlv7325_pair", *PAIR)
+    assert {cell: number for cell, number in count.items() if cell in xilinx.HARD} == hard
+    assert (
+        xilinx.unknown_cells(count) + xilinx.latches(folder, count) + xilinx.drivers(folder) == []
+    )
+    lines, wrong = crossings.report(nets, crossings.Constraints(text))
+    assert wrong == []
+    fifos = [line.split(maxsplit=1)[1] for line in lines if line.startswith("AsyncFIFO")]
+    expected = {"pcie_clk to sys_clk", "sys_clk to pcie_clk"}
+    for n in range(2):
+        expected |= {f"phy{n}_rx_clk to sys_clk", f"sys_clk to phy{n}_tx_clk"}
+    assert {fifo.split(":")[0] for fifo in fifos} == expected and len(fifos) == 6
+    # Without the lines for one of the transceivers, that one alone is named.
+    without = re.sub("^set_clock_groups .*phy1_rx_clk.*$", "", text, flags=re.M)
+    _, wrong = crossings.report(nets, crossings.Constraints(without))
+    assert wrong and all("phy1_rx_clk" in problem for problem in wrong)

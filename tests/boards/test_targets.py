@@ -15,7 +15,7 @@ from migen import *
 from boards import ecpix5, kc705, target, versa_ecp5, vivado
 
 BOARDS = {"ecpix5": ecpix5, "versa_ecp5": versa_ecp5}
-RATES = {"card": (65e6, 2.5e9), "link": (35e6, 1.25e9)}
+RATES = {"card": (65e6, 2.5e9), "link": (35e6, 1.25e9), "ring": (35e6, 1.25e9)}
 
 
 @pytest.fixture
@@ -60,9 +60,10 @@ def test_build_load_flash_in_that_order(board, calls, monkeypatch):
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_the_link_tester_is_a_bitstream_of_its_own(board, calls, monkeypatch):
-    run(board, monkeypatch, "--build", "--gate", "--design", "link")
-    assert calls == [(f"{board}_link", [1], True, (35e6, 1.25e9))]
+@pytest.mark.parametrize("design", ["link", "ring"])
+def test_each_link_tester_is_a_bitstream_of_its_own(board, design, calls, monkeypatch):
+    run(board, monkeypatch, "--build", "--gate", "--design", design)
+    assert calls == [(f"{board}_{design}", [1], True, (35e6, 1.25e9))]
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -86,10 +87,10 @@ def test_rates_that_cannot_be_are_refused(board, rates, why, calls, monkeypatch)
     assert not calls
 
 
-@pytest.mark.parametrize("board", BOARDS)
-def test_the_design_has_the_pins_and_constraints_of_every_clock(board, tmp_path):
+@pytest.mark.parametrize("board, design", [("ecpix5", "link"), ("versa_ecp5", "ring")])
+def test_the_design_has_the_pins_and_constraints_of_every_clock(board, design, tmp_path):
     platform = BOARDS[board].platform()
-    made = BOARDS[board].Board(platform, target.DESIGNS["link"], 65e6, 2.5e9)
+    made = BOARDS[board].Board(platform, target.DESIGNS[design], 65e6, 2.5e9)
     sources, _ = bitstream.generate(tmp_path / "generated", "top", platform, made)
     constraints = (tmp_path / "generated" / "top.lpf").read_text()
     assert "top.v" in sources

@@ -1,12 +1,13 @@
 """`dibber link` on two link testers, simulated, each behind a pseudo-terminal.
 
-    python tests/boards/test_tester_cable.py FOLDER
+    python tests/boards/test_tester_cable.py FOLDER LinkTester|RingTester
 
-writes the tester's Verilog into the folder, with the ports of wire.py's card.
+writes that tester's Verilog into the folder, with the ports of wire.py's card.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import functools
 import json
 import pathlib
 import sys
@@ -14,32 +15,34 @@ import sys
 import pytest
 import wire
 
-BUILD = wire.ROOT / "build" / "tests" / "link_tester"
+BUILDS = wire.ROOT / "build" / "tests"
 
 
-def generate(folder):
+def generate(folder, design):
     """A process of its own calls this, as that of wire.py."""
     sys.path[:0] = [str(wire.ROOT), str(wire.ROOT / "gateware")]
     import boards.bridged
-    from boards.linktest import LinkTester
+    import boards.linktest
 
-    boards.bridged.BridgedCard = LinkTester
+    boards.bridged.BridgedCard = getattr(boards.linktest, design)
     wire.generate(folder)
 
 
-@pytest.fixture(scope="module")
-def program():
+@functools.cache
+def program(design):
+    """The path of the program that simulates two testers and their cable."""
     from card import run, verilated
 
-    BUILD.mkdir(parents=True, exist_ok=True)
-    stamp, now = BUILD / "sources", wire.fingerprint()
+    folder = BUILDS / {"LinkTester": "link_tester", "RingTester": "ring_tester"}[design]
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp, now = folder / "sources", wire.fingerprint()
     if not stamp.exists() or stamp.read_text() != now:
-        run(sys.executable, __file__, BUILD)
+        run(sys.executable, __file__, folder, design)
         stamp.write_text(now)
     return verilated(
-        BUILD,
+        folder,
         wire.TOP,
-        BUILD / f"{wire.TOP}.f",
+        folder / f"{wire.TOP}.f",
         wire.BENCH,
         "-O1",
         (wire.ROOT / "hw" / "sim" / "flash").iterdir(),
@@ -47,8 +50,8 @@ def program():
 
 
 @pytest.fixture
-def testers(program):
-    running = wire.Wire(program, 2)
+def testers(request):
+    running = wire.Wire(program(getattr(request, "param", "LinkTester")), 2)
     yield running.uris
     running.close()
 
@@ -86,6 +89,17 @@ def test_the_cable_is_judged_and_that_there_are_no_packets_is_said(testers, caps
     )
 
 
+@pytest.mark.parametrize("testers", ["RingTester"], indirect=True)
+def test_two_ring_testers_are_a_ring_of_two_whose_way_round_and_bits_are_measured(testers, capsys):
+    assert dibber("link", "test", *testers) == 0
+    said = capsys.readouterr().out
+    assert "card 1" in said and "up, a ring of 2 nodes" in said and "way round" in said
+    assert "Good: 0 m, no bit error in" in said
+    assert dibber("link", "prbs", "--json", *testers) == 0
+    cards = json.loads(capsys.readouterr().out)["cards"]
+    assert [(card["locked"], card["errors"]) for card in cards] == [(True, 0)] * 2
+
+
 # The file is there, but no image: that it is not for a link tester is said first.
 @pytest.mark.parametrize(
     "words",
@@ -117,4 +131,4 @@ def test_the_selftest_of_a_tester_names_what_tests_it(testers, monkeypatch, caps
 
 
 if __name__ == "__main__":
-    generate(pathlib.Path(sys.argv[1]).resolve())
+    generate(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2])

@@ -5,6 +5,7 @@ test-boards`.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import hashlib
+import itertools
 import json
 import re
 import subprocess
@@ -33,6 +34,13 @@ DESIGNS = {
         "Card",
         {},
         {"clk200_p", "pcie_x4_clk_p", "link_refclk_p", "tx_clk", "rx_clk"},
+    ),
+    "stlv7325_pair": (
+        stlv7325,
+        "Pair",
+        {},
+        {"clk200_p", "pcie_x4_clk_p", "link_refclk_p"}
+        | {f"phy{n}_{side}_clk" for n in range(2) for side in ("tx", "rx")},
     ),
     "vc707": (
         vc707,
@@ -69,8 +77,9 @@ def test_each_clock_has_a_period_and_crossings_have_theirs(name, projects):
     assert constraints.clocks == DESIGNS[name][3]
     assert constraints.multireg and constraints.reset and constraints.jtag
     groups = {frozenset(pair) for pair in constraints.groups}
-    clocks = {"pcie_clk"} | DESIGNS[name][3] & {"tx_clk", "rx_clk"}
-    assert {frozenset({"sys_clk", clock}) for clock in clocks} <= groups
+    links = {clock for clock in DESIGNS[name][3] if clock.endswith(("tx_clk", "rx_clk"))}
+    assert {frozenset({"sys_clk", clock}) for clock in {"pcie_clk"} | links} <= groups
+    assert {frozenset(pair) for pair in itertools.combinations(links, 2)} <= groups
 
 
 @pytest.mark.parametrize("name", DESIGNS)

@@ -361,18 +361,23 @@ def test_a_card_that_loses_its_power_leaves_the_ring_and_the_others_go_on(ring, 
 # Commands -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def profile_file(tmp_path):
-    """The profile NARROW with its cards on a ring."""
+def write_profile(folder, fabric):
+    """A file in `folder`: the profile NARROW with its cards on this fabric; its name."""
     text = (paths.PROFILES / f"{NARROW}.toml").read_text(encoding="utf-8")
-    path = tmp_path / "narrow-ring.toml"
+    path = folder / f"narrow-{fabric}.toml"
     path.write_text(
-        text.replace(f'name = "{NARROW}"', 'name = "narrow-ring"').replace(
-            "[link]\n", '[link]\nfabric = "ring"\n'
+        text.replace(f'name = "{NARROW}"', f'name = "narrow-{fabric}"').replace(
+            "[link]\n", f'[link]\nfabric = "{fabric}"\n'
         ),
         encoding="utf-8",
     )
     return str(path)
+
+
+@pytest.fixture
+def profile_file(tmp_path):
+    """The profile NARROW with its cards on a ring."""
+    return write_profile(tmp_path, "ring")
 
 
 def test_the_map_of_a_ring_is_told_as_a_circle_of_nodes_and_drawn(

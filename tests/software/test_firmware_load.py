@@ -7,6 +7,7 @@ import struct
 import libdibber
 import pytest
 from dibber.interface.description import DOORBELL, HOST, C
+from dibber_cli.link import pairs
 from expect import fails
 from mock_card import SRAM_BYTES, firmware_image
 
@@ -91,6 +92,32 @@ def give(mock, sram, features=0):
     mock.device.sram = bytearray(sram)
     mock.device.registers[HOST["SRAM"].offset] = sram >> 10 | sram >> 11 << 16
     mock.device.registers[HOST["FEATURES"].offset] = features
+
+
+def test_nodes_of_a_ring_get_nonces_whose_tags_tell_their_numbers_apart(serve, image):
+    mock, nonces = serve(), []
+    mock.device.registers[HOST["FEATURES"].offset] = 1 << next(
+        field.lsb for field in HOST["FEATURES"].fields if field.name == "ring"
+    )
+    for node in range(16):
+        mock.device.registers[HOST["LINK_NONCE"].offset] = 0
+        with libdibber.Card(mock.uri) as card:
+            card.set_node(node)
+            card.load_firmware(image())
+        key = mock.device.registers[HOST["KEY_NEXT"].offset]
+        nonces.append(mock.device.registers[HOST["LINK_NONCE"].offset])
+        assert nonces[-1] == pairs.ring_nonce((key ^ key >> 12) & 0xFFF, node)
+        assert ((nonces[-1] >> 8 ^ nonces[-1]) >> 1 & 0xF) == node
+    # Bit 0 of a nonce tells the rings of a pair apart, and so does bit 0 of a tag.
+    assert len({nonce >> 1 for nonce in nonces}) == 16
+
+
+def test_each_nonce_of_a_ring_elects_a_scrubber_and_all_drawn_bits_count():
+    for node in range(16):
+        nonces = [pairs.ring_nonce(drawn, node) for drawn in range(1 << 12)]
+        assert all(nonce >> 1 and nonce < 1 << 16 for nonce in nonces)
+        # Two draws in which only the bit of the ring could be set have that of all ones.
+        assert len(set(nonces)) == (1 << 12) - 2
 
 
 def write(path, data):

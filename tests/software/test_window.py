@@ -17,7 +17,7 @@ import types
 import libdibber
 import numpy as np
 import pytest
-from dibber.interface.description import RIGHT, STATUS, C
+from dibber.interface.description import DOORBELL, RIGHT, STATUS, C
 from libdibber import DibberError, binding
 from libdibber.binding import WindowOptions, library
 from mock_card import Card as Plain
@@ -263,16 +263,17 @@ def test_the_endpoint_of_the_window_is_nobodys(mock):
     assert name == "IN_USE" and "remote window" in reason
 
 
-def test_a_window_that_a_former_program_has_used_needs_a_halt_first(mock, image):
+def test_a_window_that_a_former_program_has_used_begins_anew_without_a_halt(mock):
+    """The window takes the count of completions that the library writes before it opens."""
     m = mock()
     last = C.ENDPOINT_BASE + (C.ENDPOINTS - 1) * C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET
     m.device.registers[last] = 3  # COMMAND_PRODUCER
-    name, reason = failed(lambda: m.endpoint.window(m.key, 1, node=0))
-    assert name == "NO_FIRMWARE" and "former program" in reason
-    assert C.ENDPOINTS - 1 not in m.device.queues
-    m.endpoint.close()
-    m.card.load_firmware(image())
-    m.card.endpoint(1).window(m.key, 1, node=0)
+    m.device.registers[last + DOORBELL["CQ_CONSUMER"].offset] = 3
+    m.device.writes.clear()
+    m.endpoint.window(m.key, 1, node=0)
+    assert m.device.registers[last + DOORBELL["CQ_CONSUMER"].offset] == 0
+    assert last not in [offset for offset, _ in m.device.writes]
+    assert C.ENDPOINTS - 1 in m.device.queues
 
 
 def test_a_card_that_lies_about_its_window_is_refused(mock):

@@ -56,8 +56,8 @@ def tools(tmp_path, monkeypatch):
         def generate(self, name, shell=False):
             return self.written("shell" if shell else "whole", "dibber_kc705.v", "pcie_s7.v")
 
-        def generate_core(self, bits):
-            assert bits == 128
+        def generate_core(self, bits, fabric):
+            assert (bits, fabric) == (128, "direct")
             return self.written("core", "dibber_core.v", "dibber_core_box.v")
 
         def lint(self, folder, name, sources, lanes, bits):

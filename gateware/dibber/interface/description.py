@@ -772,7 +772,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("window", 1, "the remote window: BAR 2 and bank `window`"),
         Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"),
         Field("hold_off", 1, "interrupts can be held: HOLD_OFF"),
-        Field("ring", 1, "the link is a node of a ring: LINK_PEER has its place"))),
+        Field("ring", 1, "the link is a node of a ring: LINK_PEER has its place"),
+        Field("pair", 1, "the link is a pair of rings with two cables: LINK_CABLES"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
@@ -894,6 +895,23 @@ HOST = bank("host", "BAR 0: identity, control and counters",
             "0: no limit"),
         Field("time",   12,
             "units of HOLD_OFF_UNIT cycles: an interrupt is held no longer; 0: no hold-off"))),
+    Register("LINK_CABLE", "wo",
+        "the cable of a pair of rings at which LINK_CONTROL, LINK_COMMAND.error and LINK_PRBS_* "
+        "work; ignored without FEATURES.pair", (
+        Field("previous", 1, "0: the cable NEXT; 1: the cable PREVIOUS"),)),
+    Register("LINK_CABLES", "ro", "with FEATURES.pair, else 0: the cables of a pair of rings", (
+        Field("next_signal",     1, "the transceiver of NEXT detects a signal"),
+        Field("next_alive",      1, "the other end of NEXT is heard"),
+        Field("next_whole",      1, "both ends of NEXT hear each other"),
+        Field("next_folded",     1, "this card joins both rings at NEXT, and does not use it"),
+        Field("previous_signal", 1, "the same of PREVIOUS"),
+        Field("previous_alive",  1, ""),
+        Field("previous_whole",  1, ""),
+        Field("previous_folded", 1, ""),
+        Field("ring0",           1, "the ring whose words leave at NEXT is UP"),
+        Field("ring1",           1, "the ring whose words leave at PREVIOUS is UP"),
+        Field("folded",          1, "the port is UP, and both rings are one folded ring"),
+        Field("previous",        1, "LINK_CABLE.previous"))),
 )
 
 DOORBELL = bank("doorbell",

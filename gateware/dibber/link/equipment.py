@@ -146,33 +146,16 @@ def attach_equipment(link, equipment, serial, identity):
 
     Parameters
     ----------
-    link     : LinkPort, or a sibling with `serial_tx` and `serial_rx`, or with `cables` that have
-               them
-    serial   : serial PHY, as for DibberCore; with `absent` if there is none (phy/absent.py). A list
-               of PHYs if the link has cables: the equipment stands at the first one
-    identity : HostRegisters
+    link      : LinkPort, or a sibling with `serial_tx` and `serial_rx`
+    equipment : LinkEquipment
+    serial    : serial PHY, as for DibberCore; with `absent` if there is none (phy/absent.py)
+    identity  : HostRegisters
 
     Returns a list of statements.
     """
-    control, command, shown = identity.link_control, identity.link_command, identity.link
-    end, others = link, []
-    if hasattr(link, "cables"):
-        (end, serial), *others = zip(link.cables, serial)
+    shown = identity.link
     statements = [
-        end.serial_tx.connect(equipment.port_tx),
-        equipment.port_rx.connect(end.serial_rx),
-        equipment.phy_tx.connect(serial.sink),
-        serial.source.connect(equipment.phy_rx),
-        end.signal.eq(serial.signal),
-        *[
-            statement for cable, phy in others for statement in (
-                cable.serial_tx.connect(phy.sink), phy.source.connect(cable.serial_rx),
-                cable.signal.eq(phy.signal))],
-
-        *[
-            getattr(equipment, name).eq(getattr(control, name))
-            for name in ["transmit", "check", "near", "far"]],
-        equipment.error.eq(command.error),
+        *attach_cable(link, equipment, serial, identity),
         *attach_port(link, identity),
         shown.prbs.eq(equipment.locked),
         shown.prbs_words.eq(equipment.words),
@@ -180,6 +163,52 @@ def attach_equipment(link, equipment, serial, identity):
     ]
     if getattr(serial, "absent", False):
         statements.append(shown.absent.eq(1))
+    return statements
+
+def attach_pair(link, equipments, serials, identity):
+    """The same for a pair of rings: `link` has two `cables`, each with equipment and a PHY.
+
+    LINK_CABLE chooses the cable at which LINK_CONTROL and LINK_COMMAND.error work. A test is on for
+    the whole port: neither ring carries packets meanwhile.
+    """
+    shown, cables, previous = identity.link, identity.link_cables, identity.link_previous
+    following = Signal()
+    return [
+        following.eq(~previous),
+        *[statement
+            for chosen, ends in zip(
+                (following, previous), zip(link.cables, equipments, serials))
+            for statement in attach_cable(*ends, identity, chosen)],
+        *attach_port(link, identity),
+        *[getattr(shown, name).eq(Mux(previous, getattr(equipments[1], field), getattr(equipments[0], field)))
+            for name, field in [
+                ("prbs", "locked"), ("prbs_words", "words"), ("prbs_errors", "wrong")]],
+        *[getattr(cables, f"{side}_{name}").eq(getattr(cable, name))
+            for side, cable in zip(("next", "previous"), link.cables)
+            for name in ("signal", "alive", "whole", "folded")],
+        cables.ring0.eq(link.nodes[0].up),
+        cables.ring1.eq(link.nodes[1].up),
+        cables.folded.eq(link.folded),
+    ]
+
+def attach_cable(end, equipment, serial, identity, chosen=1):
+    """Connect one cable's equipment with the words of its end, its PHY, and LINK_CONTROL.
+
+    end    : has `serial_tx`, `serial_rx`, `signal`
+    chosen : Signal(), or 1: LINK_CONTROL and LINK_COMMAND.error are for this equipment
+    """
+    control, command = identity.link_control, identity.link_command
+    gated = lambda signal: signal if isinstance(chosen, int) else Mux(chosen, signal, 0)
+    statements = [
+        end.serial_tx.connect(equipment.port_tx),
+        equipment.port_rx.connect(end.serial_rx),
+        equipment.phy_tx.connect(serial.sink),
+        serial.source.connect(equipment.phy_rx),
+        end.signal.eq(serial.signal),
+        *[getattr(equipment, name).eq(gated(getattr(control, name)))
+            for name in ["transmit", "check", "near", "far"]],
+        equipment.error.eq(gated(command.error)),
+    ]
     if hasattr(serial, "loopback"):
-        statements += [phy.loopback.eq(control.phy) for phy in (serial, *[phy for _, phy in others])]
+        statements.append(serial.loopback.eq(gated(control.phy)))
     return statements

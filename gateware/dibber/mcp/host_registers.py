@@ -62,6 +62,7 @@ class HostRegisters(LiteXModule):
                  None, and these registers are 0
     ring       : the link is a ring, shown to the host
     hold_off   : interrupts can be held, shown to the host
+    pair       : the link is a pair of rings with two cables, shown to the host
 
     Attributes
     ----------
@@ -84,13 +85,15 @@ class HostRegisters(LiteXModule):
     link_test    : Signal(), out     any of them
     link_command : Record, out       the fields of LINK_COMMAND, each for one cycle
     link_nonce   : Signal(16), out
+    link_previous : Signal(), out    LINK_CABLE.previous; None without `pair`
+    link_cables  : Record, in        the fields of LINK_CABLES; None without `pair`
     key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
     key_next, keys_left : Signal(32), in
     hold_off     : Record(hold_off_layout()), out   register HOLD_OFF is written; None without
                    hold-off
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
-                 window=False, frames=None, ring=False, hold_off=False):
+                 window=False, frames=None, ring=False, hold_off=False, pair=False):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -110,6 +113,8 @@ class HostRegisters(LiteXModule):
         self.link_test    = Signal()
         self.link_command = Record([(f.name, f.bits) for f in HOST["LINK_COMMAND"].fields])
         self.link_nonce   = Signal(16)
+        self.link_previous = Signal() if pair else None
+        self.link_cables  = Record([(f.name, f.bits) for f in HOST["LINK_CABLES"].fields]) if pair else None
         self.key_draw     = Record([("strobe", 1), ("value", 32)])
         self.key_next     = Signal(32)
         self.keys_left    = Signal(32)
@@ -118,7 +123,7 @@ class HostRegisters(LiteXModule):
         # # #
 
         counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
-        absent     = [] if hold_off else ["HOLD_OFF"]
+        absent     = ([] if hold_off else ["HOLD_OFF"]) + ([] if pair else ["LINK_CABLE", "LINK_CABLES"])
         omitted    = [*counted, *absent, *(name for name, _, _ in ETHERNET_COUNTER.values)]
         self.bank  = bank = RegisterBank(HOST, data_width, omit=omitted, readback=True)
         self.port  = port = line_port(data_width)
@@ -134,7 +139,7 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, ring=ring, hold_off=hold_off)
+        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, ring=ring, hold_off=hold_off, pair=pair)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
@@ -194,6 +199,19 @@ class HostRegisters(LiteXModule):
                 for name, field in command.items()],
             self.link_nonce.eq(storage["LINK_NONCE"]),
         ]
+
+        # Cables of a Pair -------------------------------------------------------------------------
+
+        if pair:
+            cables = bank.fields(HOST, "LINK_CABLES")
+            previous = Signal()
+            self.sync += previous.eq(self.link_previous)
+            self.comb += [
+                # In the same cycle, so that a LINK_CONTROL written behind it finds the new cable.
+                self.link_previous.eq(Mux(bank.strobe["LINK_CABLE"][0], bank.written["LINK_CABLE"][0][0], previous)),
+                *[field.eq(getattr(self.link_cables, name)) for name, field in cables.items() if name != "previous"],
+                cables["previous"].eq(self.link_previous),
+            ]
 
         # Keys -------------------------------------------------------------------------------------
 

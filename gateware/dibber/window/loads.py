@@ -29,6 +29,11 @@ class LoadUnit(LiteXModule):
     those in stream buffers. A barrier then waits for the commands that are under way. Whatever else
     comes meanwhile is not waited for.
 
+    A load is answered when all of its bytes have passed on their way to the scratch page, which is
+    before its command ends: the packet layer lets no byte pass whose CRC it has not checked. If they
+    come in parts, the load waits for its completion. A late completion of the command is no other
+    load's, because its slot is in use until then.
+
     Parameters
     ----------
     data_width : 64, 128 or 256
@@ -57,7 +62,8 @@ class LoadUnit(LiteXModule):
                that no load has
     answered : Signal(), out        one cycle: a load got its value
 
-    Cycles: 3 from a load to `load`, if no store waits; 1 from its completion to the answer.
+    Cycles: 3 from a load to `load`, if no store waits; 2 from the last line of its bytes, or from
+    its completion, to the answer.
     """
     def __init__(self, data_width):
         width      = data_width//8
@@ -141,7 +147,11 @@ class LoadUnit(LiteXModule):
         place  = Signal(log2_int(parts))
         mark   = Signal(SLOT_BITS)
         taken  = written.valid & written.ready
+        all_of = Signal()   # within a write of all bytes of this load
+        exact  = Signal()
+        passed = Signal()   # all of them have passed
         self.comb += [
+            exact.eq(match & (written.address[:LINE_BITS] == load.start) & (written.length == count)),
             match.eq(written.address[LINE_BITS:] ==
                 Cat(mark, Constant(0, 12 - LINE_BITS - SLOT_BITS), scratch)),
             place.eq(Mux(going, where, written.address[width_bits:LINE_BITS])),
@@ -153,9 +163,14 @@ class LoadUnit(LiteXModule):
             If(taken,
                 going.eq(~written.last),
                 mine.eq(Mux(going, mine, match)),
+                all_of.eq(Mux(going, all_of, exact)),
                 where.eq(place + 1),
+                If(written.last & Mux(going, all_of, exact), passed.eq(1))
             ),
-            If(sent, mark.eq(slot)),
+            If(sent,
+                mark.eq(slot),
+                passed.eq(0)
+            ),
         ]
 
         # Answer -----------------------------------------------------------------------------------
@@ -277,7 +292,10 @@ class LoadUnit(LiteXModule):
         fsm.act("VALUE",
             # An operand of 8 bytes is aligned to 8; one of 4 may be in each DW of them.
             NextValue(word, Mux(length == 1, Replicate(loaded.value[:32], 2), loaded.value)),
-            If(loaded.strobe & (loaded.slot == mark),
+            If(passed & ~is_word,
+                answered.eq(1),
+                NextState("ANSWER")
+            ).Elif(loaded.strobe & (loaded.slot == mark),
                 answered.eq(loaded.status == STATUS.OK),
                 NextValue(ones, loaded.status != STATUS.OK),
                 NextState("ANSWER")

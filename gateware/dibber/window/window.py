@@ -74,9 +74,21 @@ class RemoteWindow(LiteXModule):
         # Enabled ----------------------------------------------------------------------------------
 
         # A halt of the control program forgets all commands. So the window is off until the host has
-        # opened its endpoint again.
-        enable = Signal()
-        self.sync += If(halted,
+        # opened its endpoint again. So does a host that opens the endpoint: its queue begins anew.
+        # Until the store queue is empty, stores are dropped, because they are those of before.
+        enable  = Signal()
+        renewed = Signal()
+        empties = Signal()
+        stopped = Signal()
+        bells   = (endpoint*C.ENDPOINT_STRIDE + C.DOORBELL_OFFSET)//width
+        counts  = Signal(2)  # the host writes COMMAND_PRODUCER, CQ_CONSUMER
+        self.comb += [
+            [counts[n].eq(pages.we & (pages.adr == bells) & (pages.be[4*n:4*n + 4] == 0xf)) for n in range(2)],
+            renewed.eq(counts[1]),
+            stopped.eq(halted | renewed | empties),
+        ]
+        self.sync += If(renewed, empties.eq(1)).Elif(queue.level == 0, empties.eq(0))
+        self.sync += If(halted | renewed,
             enable.eq(0)
         ).Elif(bank.strobe["CONTROL"][0],
             enable.eq(bank.written["CONTROL"][0][0])
@@ -88,16 +100,25 @@ class RemoteWindow(LiteXModule):
         parts   = log2_int(C.APERTURE_PAGE//width)
         control = queue.source.adr[parts:] == 2**(log2_int(C.APERTURE_BYTES) - PAGE_BITS) - 1
         flush   = Signal()
+        soon    = Signal()
         self.comb += [
             stores.connect(queue.sink),
             flush.eq(queue.source.valid & control),
             queue.source.connect(buffers.sink, omit={"valid", "ready"}),
-            buffers.sink.valid.eq(queue.source.valid & ~control & ~halted),
-            queue.source.ready.eq(buffers.sink.ready | control | halted),
-            buffers.reset.eq(halted),
+            buffers.sink.valid.eq(queue.source.valid & ~control & ~stopped),
+            queue.source.ready.eq(buffers.sink.ready | control | stopped),
+            buffers.reset.eq(stopped),
             buffers.hold.eq(storage["HOLD"]),
-            buffers.close.eq(loads.close | flush),
+            buffers.close.eq(loads.close | flush | (soon & (queue.level == 0))),
         ]
+        # A load or barrier that has come will close the buffers in its turn. As soon as the queue is
+        # empty, they are closed at once: a barrier behind one store gains 3 cycles.
+        at_once = (requests.offset[PAGE_BITS - 2:] == 2**(log2_int(C.APERTURE_BYTES) - PAGE_BITS) - 1) & requests.offset[0]
+        self.sync += If(requests.valid & requests.ready & ~at_once,
+            soon.eq(1)
+        ).Elif(queue.level == 0,
+            soon.eq(0)
+        )
 
         # Commands ---------------------------------------------------------------------------------
 
@@ -108,6 +129,9 @@ class RemoteWindow(LiteXModule):
             writer.dat.eq(buffers.dat),
             writer.enable.eq(enable),
             writer.reset.eq(halted),
+            writer.rung.eq(counts[0]),
+            writer.renewed.eq(renewed),
+            writer.counts.eq(pages.dat_w[:64]),
             writer.scratch_key.eq(storage["SCRATCH_KEY"]),
             table.page.eq(writer.page),
             writer.found.eq(table.found),
@@ -141,7 +165,7 @@ class RemoteWindow(LiteXModule):
             waiting.source.connect(loads.sink),
             loads.now.eq(now),
             loads.limit.eq(storage["LOAD_LIMIT"]),
-            loads.off.eq(halted | ~enable),
+            loads.off.eq(stopped | ~enable),
             loads.queued.eq(queue.level),
             loads.moved.eq(queue.moved),
             loads.buffers.eq(buffers.used),
@@ -168,16 +192,16 @@ class RemoteWindow(LiteXModule):
         # Sequences --------------------------------------------------------------------------------
 
         # Faults of mapped pages count for their owner. All others count for every owner: a page
-        # without an owner, a store that was lost before its page was looked up, and what a halt has
-        # lost.
+        # without an owner, a store that was lost before its page was looked up, and what a halt or
+        # a new owner of the endpoint has lost.
         errors = [Signal(32, name=f"errors{n}") for n in range(endpoints)]
         shared = Signal(32)
-        was_halted = Signal()
+        was_stopped = Signal()
         faults = [writer.forbidden, writer.refusal]
         self.sync += [
-            was_halted.eq(halted),
+            was_stopped.eq(stopped),
             shared.eq(shared + writer.unmapped + queue.overflow + loads.late + loads.misshaped +
-                writer.misshaped + (halted & ~was_halted)),
+                writer.misshaped + (stopped & ~was_stopped)),
             *[count.eq(count + sum(fault.strobe & (fault.owner == n) for fault in faults))
                 for n, count in enumerate(errors)],
         ]

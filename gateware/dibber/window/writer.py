@@ -13,6 +13,9 @@ from dibber.layouts import entry_layout
 from dibber.window.layouts import (LINE_BITS, LINE_BYTES, OWNER_BITS, PAGE_BITS, SLOT_BITS,
     closed_layout, fault_layout, line_write_layout, load_layout, page_layout)
 
+# A late completion of a command is taken for one of the present life if as many lives lie between.
+LIFE_BITS = 8
+
 # Runs ---------------------------------------------------------------------------------------------
 
 class LowestOne(LiteXModule):
@@ -85,6 +88,10 @@ class CommandWriter(LiteXModule):
     While the control program is halted, the block is in reset: a halt sets the endpoint's counts to
     0, and forgets its commands.
 
+    The endpoint's counts are also those that the host writes to its doorbell page. A host that opens
+    the endpoint writes CQ_CONSUMER: then a new *life* of the window begins, without commands. The
+    cookie of a command has the number of its life, so late completions of a former life end nothing.
+
     Parameters
     ----------
     data_width : 64, 128 or 256
@@ -93,6 +100,8 @@ class CommandWriter(LiteXModule):
     Attributes
     ----------
     enable   : Signal(), in     without it all pages are unmapped
+    rung, renewed : Signal(), in   one cycle: the host writes COMMAND_PRODUCER, or CQ_CONSUMER
+    counts   : Signal(64), in   with these, both values
     closed   : Endpoint(closed_layout), in      taken when the buffer is not needed any more
     mask, at, dat : see StreamBuffers
     load     : Endpoint(load_layout), in        accepted when a slot is free for it
@@ -122,6 +131,9 @@ class CommandWriter(LiteXModule):
         lanes     = data_width//32
         width_bits = log2_int(width)
         self.enable   = enable  = Signal()
+        self.rung     = rung    = Signal()
+        self.renewed  = renewed = Signal()
+        self.counts   = counts  = Signal(64)
         self.closed   = closed  = stream.Endpoint(closed_layout())
         self.mask     = Signal(LINE_BYTES)
         self.at       = at      = Signal(log2_int(LINE_BYTES//width))
@@ -152,6 +164,7 @@ class CommandWriter(LiteXModule):
         producer = Signal(32)
         consumer = Signal(32)
         told     = Signal(reset=1)   # the doorbell has `consumer`
+        life     = Signal(LIFE_BITS)
         self.slot = slot = producer[:SLOT_BITS]
         take     = Signal()   # the slot is used from the next cycle on
         free     = Signal()
@@ -201,7 +214,7 @@ class CommandWriter(LiteXModule):
             dword(COMMAND, "opcode"): opcode,
             dword(COMMAND, "node"):   page.node,
             dword(COMMAND, "length"): length,
-            dword(COMMAND, "cookie"): Cat(slot, loads),
+            dword(COMMAND, "cookie"): Cat(slot, loads, life),
             dword(INLINE, "key"):     Mux(near, scratch_key, page.key),
             dword(INLINE, "block"):   length,
             dword(INLINE, "offset"):  Mux(near, Cat(first, slot), offset[:32]),
@@ -255,7 +268,8 @@ class CommandWriter(LiteXModule):
         # States -----------------------------------------------------------------------------------
 
         after = {line: following for line, following in zip(needed, [*needed[1:], data])}
-        self.fsm = fsm = FSM(reset_state="IDLE")
+        self.fsm = fsm = ResetInserter()(FSM(reset_state="IDLE"))
+        self.comb += fsm.reset.eq(renewed)
         fsm.act("IDLE",
             NextValue(loads, 0),
             NextValue(rest, self.mask),
@@ -366,14 +380,16 @@ class CommandWriter(LiteXModule):
         self.specials += owners, own, whose
         ends_slot = ends.cookie[:SLOT_BITS]
         known     = Signal()
+        living    = Signal()  # the completion is of this life
         self.comb += [
             own.adr.eq(slot),
             own.dat_w.eq(page.owner),
             own.we.eq(take),
             whose.adr.eq(ends_slot),
             ends.ready.eq(1),
+            living.eq(ends.valid & (ends.cookie[SLOT_BITS + 1:SLOT_BITS + 1 + LIFE_BITS] == life)),
             # A process that writes into the window's slots may make up a completion.
-            known.eq(ends.valid & (used >> ends_slot)[0]),
+            known.eq(living & (used >> ends_slot)[0]),
             ended.eq(Mux(known, 1 << ends_slot, 0)),
             loaded.strobe.eq(known & ends.cookie[SLOT_BITS]),
             loaded.slot.eq(ends_slot),
@@ -389,9 +405,17 @@ class CommandWriter(LiteXModule):
             used.eq((used & ~ended) | Mux(take, 1 << slot, 0)),
             If(take, producer.eq(producer + 1)),
             If(rings, told.eq(1)),
-            If(ends.valid,
+            If(living,
                 consumer.eq(consumer + 1),
                 told.eq(0),
+            ),
+            If(rung, producer.eq(counts[:32])),
+            If(renewed,
+                used.eq(0),
+                consumer.eq(counts[32:]),
+                # A doorbell that is on its way still has the former count.
+                told.eq(0),
+                life.eq(life + 1),
             ),
         ]
 

@@ -44,6 +44,9 @@ class Place(Harness):
         self.free_all("ends", writer.ends)
         self.comb += [
             writer.enable.eq(self.free("enable")),
+            writer.rung.eq(self.free("rung")),
+            writer.renewed.eq(self.free("renewed")),
+            writer.counts.eq(self.free("counts", 64)),
             writer.mask.eq(self.free("mask", LINE_BYTES)),
             writer.writes.ready.eq(self.free("ready")),
             writer.found.raw_bits().eq(self.free("found", len(writer.found.raw_bits()))),

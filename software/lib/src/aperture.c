@@ -376,12 +376,6 @@ static int begin(struct dib_card *card, struct dib_aperture *a)
 	uint32_t geometry;
 	int rc;
 
-	/* The window counts its commands and completions until a halt. With a former program's
-	 * counts no load would be answered. */
-	if (a->endpoint->producer)
-		return dib_fail(
-			DIB_ERR_NO_FIRMWARE,
-			"a former program has used the window: load the control program again");
 	if ((rc = read_register(card, DIBBER_WINDOW_GEOMETRY, &geometry)) ||
 	    (rc = read_faults(card, a->faults)))
 		return rc;

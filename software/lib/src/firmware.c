@@ -17,6 +17,8 @@
 #include "halt.h"
 #include "transport.h"
 
+#include "../../driver/ring_nonce.h"
+
 #define LINE		    64u		 /* bytes written at once: a write-combined line */
 #define READ		    DIB_BAR_READ /* bytes read at once; the library waits for each read */
 #define FILE_BYTES	    (8u * (DIBBER_SRAM_MAX + 64u)) /* no file of images is longer */
@@ -274,12 +276,11 @@ static int compare_with_running(struct dib_card *card, const struct image *image
 }
 
 /* Give a node of a ring its nonce, if it has none: a ring without a nonce elects no scrubber, and
- * two equal ones are not told apart (docs/design/ring.md). The lowest bits of the node
- * number keep the nonces of up to 16 nodes apart. The number that the card drew for its keys keeps
- * those of two cards apart whose bits are the same. */
+ * two equal ones are not told apart (docs/design/ring.md). The number that the card drew for its
+ * keys keeps those of two cards apart whose node numbers are the same. */
 static int join_ring(struct dib_card *card)
 {
-	uint32_t nonce, drawn = (card->next_key ^ card->next_key >> 12) & 0xfff;
+	uint32_t nonce;
 	int rc;
 
 	if (!(card->fixed.features & 1u << DIBBER_HOST_FEATURES_RING_SHIFT))
@@ -288,7 +289,8 @@ static int join_ring(struct dib_card *card)
 	if (rc || nonce & 0xffff)
 		return rc;
 	return dib_write_register(card, DIBBER_HOST_LINK_NONCE,
-				  (drawn ? drawn : 0xfff) << 4 | (card->fixed.node & 0xf));
+				  dibber_ring_nonce(card->next_key ^ card->next_key >> 12,
+						    card->fixed.node));
 }
 
 static int load(struct dib_card *card, const struct image *image)

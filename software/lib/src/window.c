@@ -266,9 +266,8 @@ static void drop_windows(struct dib_card *card, const struct dib_endpoint *endpo
 	pthread_mutex_unlock(&card->window_lock);
 }
 
-/* Open the aperture, if it is not open. The card counts the commands of its last endpoint until the
- * control program is halted, so the endpoint stays open after the last window. After a halt it is
- * opened again. */
+/* Open the aperture, if it is not open. The endpoint stays open after the last window. After a halt
+ * it is opened again. */
 static int ready(struct dib_card *card)
 {
 	bool on = true;

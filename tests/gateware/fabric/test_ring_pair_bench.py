@@ -24,13 +24,18 @@ def whole(result):
     return result
 
 
-def test_two_nodes_have_gigarings_share_of_raw_of_both_rings(program):
+def test_two_nodes_have_gigarings_share_of_raw_of_both_rings(program, figure):
     words, payload = GIGARING
     options = dict(nodes=2, channels=BULK_AND_SPARE, cycles=15000)
     half = whole(ring_bench.run_pair(program, pattern="single", **options))
     full = whole(ring_bench.run_pair(program, pattern="uniform", **options))
-    assert half["throughput"][0] * payload / words / RINGS >= HALF_DUPLEX
-    assert full["throughput"][0] * payload / words / (2 * RINGS) >= FULL_DUPLEX
+    shares = [
+        result["throughput"][0] * payload / words / links
+        for result, links in ((half, RINGS), (full, 2 * RINGS))
+    ]
+    for name, share, least in zip(("half", "full"), shares, (HALF_DUPLEX, FULL_DUPLEX)):
+        value, unit = round(100 * share, 1), f"% of both rings, packets of {4 * payload} bytes"
+        assert figure(f"ring-pair-{name}-duplex", value, unit, at_least=100 * least)
 
 
 def test_a_pair_moves_more_than_twice_as_much_as_a_ring(program):

@@ -198,6 +198,75 @@ def test_a_halt_of_the_control_program_turns_the_window_off_until_it_is_enabled(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_a_host_that_opens_the_endpoint_anew_begins_with_the_counts_that_it_writes(seed, width):
+    """The former host has gone with stores and a load under way. It did not turn the window off."""
+
+    def scenario(world):
+        before = yield from sequence(world)
+        world.deaf = True
+        for n in range(50):
+            yield from world.store(PAGE + 64 * n, [True] * 8)
+        yield from world.ask(PAGE, 8, tag=1)
+        for _ in range(world.random.randrange(300)):
+            yield
+        # As the library does: the queue is empty, and all that was rung is passed over.
+        world.bells += [("CQ_CONSUMER", 0)]
+        while world.bells:
+            yield
+        for _ in range(100):
+            yield
+        assert world.consumer == 0, "the doorbell has a former count"
+        assert world.replies[1][:2] == (0, b"\xff" * 8)
+        # The queue's count of completions starts again; those of before may still come.
+        late = len(world.waiting)
+        world.begin()
+        world.stores.stored.clear()
+        world.stores.arrived.clear()
+        world.deaf = False
+        assert (yield from world.load(control(), 4)) == (0, b"\xff" * 4)
+        yield from world.write("CONTROL", 1)
+        yield
+        lost = yield from sequence(world)
+        assert lost > before and late
+        for n in range(3 * C.SLOTS):
+            yield from world.store(PAGE + 64 * n, [True] * 8)
+        assert (yield from sequence(world)) == lost
+        assert world.stores.all_arrived(world.stores.made())
+        assert (yield from world.load(PAGE + 64, 8))[0] == 0
+        # As many completions were taken as commands of this life ended.
+        for _ in range(200):
+            yield
+        assert world.consumer == world.ended == 3 * C.SLOTS + 1
+        return {}
+
+    failing(seed, width, scenario)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_window_goes_on_behind_commands_that_others_rang_at_its_endpoint(seed, width):
+    def scenario(world):
+        world.bells += [("COMMAND_PRODUCER", 77), ("CQ_CONSUMER", 9)]
+        while world.bells:
+            yield
+        for _ in range(100):
+            yield
+        world.producer = world.given = 77
+        assert world.consumer == 9
+        world.begin(consumer=9)
+        yield from world.write("CONTROL", 1)
+        for n in range(2 * C.SLOTS):
+            yield from world.store(PAGE + 64 * n, [True] * 8)
+        yield from sequence(world)
+        for _ in range(100):
+            yield
+        assert world.stores.all_arrived(world.stores.made())
+        assert world.producer == 77 + 2 * C.SLOTS and world.consumer == 9 + world.ended
+        return {}
+
+    failing(seed, width, scenario)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_load_that_ends_because_the_window_is_turned_off_is_counted(seed, width):
     """In whatever state of the load that happens."""
 

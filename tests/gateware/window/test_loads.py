@@ -40,6 +40,36 @@ def test_loads_of_1_to_64_bytes_return_what_is_there(seed, width, busy):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_a_load_is_answered_when_its_bytes_have_passed_and_before_its_command_ends(seed, width):
+    choice = random.Random(f"{seed} {width}")
+    world = World(width, choice, busy=0.3)
+
+    def host():
+        yield from world.start()
+        yield from world.map(1, Page(node=1, key=1, offset=0))
+        for n in range(4096):
+            world.memory[1, 1, n] = choice.randrange(256)
+        world.unended = True
+        for tag in range(C.SLOTS):
+            start = choice.randrange(64)
+            count = choice.randrange(1, 65 - start)
+            at = 64 * choice.randrange(64) + start
+            status, data = yield from world.load(PAGE + at, count, tag=tag)
+            assert (status, list(data)) == (0, [world.memory[1, 1, at + n] for n in range(count)])
+        # No slot is free until commands have ended.
+        yield from world.ask(PAGE, 8, tag=99)
+        for _ in range(400):
+            yield
+        assert 99 not in world.replies and len(world.waiting) == C.SLOTS
+        world.unended = False
+        while 99 not in world.replies:
+            yield
+        assert world.replies[99] == (0, bytes(world.memory[1, 1, n] for n in range(8)), 8)
+
+    world.run(host())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_load_sees_every_store_before_it(seed, width):
     choice = random.Random(f"{seed} {width}")
     world = World(width, choice, busy=0.3)

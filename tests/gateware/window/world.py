@@ -4,7 +4,7 @@
 
 from migen import passive
 
-from dibber.interface.description import OPCODE, STATUS, WINDOW, C
+from dibber.interface.description import DOORBELL, OPCODE, STATUS, WINDOW, C
 from dibber.window.layouts import LINE_BITS
 from dibber.window.window import RemoteWindow
 
@@ -44,8 +44,12 @@ class World:
         self.waiting = []  # (cycle of completion, Command)
         self.puts, self.replies, self.executed = [], {}, []
         self.cycle = 0
-        self.deaf = False  # no command ends
+        self.deaf = False  # no command ends, and no byte of a get comes
+        self.unended = False  # no command ends
         self.halted = False  # the pages ignore writes
+        self.life = self.ended = 0  # of the window; completions that were given to it in this life
+        self.begun = 0, 0  # `given` and `consumer` at its start
+        self.bells = []  # (register, value) that the host writes to the endpoint's doorbell page
 
     def make(self, data_width):
         return RemoteWindow(data_width, ENDPOINT)
@@ -165,6 +169,9 @@ class World:
         written = []
         while True:
             ready = random.random() >= self.busy
+            if self.bells:
+                yield from self.ring(*self.bells.pop(0))
+                continue
             yield dut.pages.we.eq(not ready)
             yield
             self.cycle += 1
@@ -175,15 +182,17 @@ class World:
                 at = self.given % C.SLOTS * C.SLOT_BYTES
                 self.execute(command(bytes(self.slots[at : at + C.SLOT_BYTES])), written)
                 self.given = (self.given + 1) & 0xFFFFFFFF
-                unread = (self.given - self.consumer + 2**31) % 2**32 - 2**31
+                owed = self.given - self.begun[0], self.consumer - self.begun[1]
+                unread = (owed[0] - owed[1] + 2**31) % 2**32 - 2**31
                 assert unread <= 2 * C.SLOTS, "no room for completions"
 
             # Writes of gets, a line a cycle and with pauses.
-            if written and random.random() >= self.busy:
-                address, dat, last = written.pop(0)
+            if written and not self.deaf and random.random() >= self.busy:
+                address, length, dat, last = written.pop(0)
                 yield dut.written.valid.eq(1)
                 yield dut.written.ready.eq(1)
                 yield dut.written.address.eq(address)
+                yield dut.written.length.eq(length)
                 yield dut.written.dat.eq(dat)
                 yield dut.written.last.eq(last)
             else:
@@ -194,15 +203,34 @@ class World:
                 if offered[n] and (yield ends[n].ready):
                     offered[n] = None
                 due = [e for e in self.waiting if e[0] <= self.cycle and not written]
-                if offered[n] is None and due and not self.deaf:
+                if offered[n] is None and due and not (self.deaf or self.unended):
                     offered[n] = random.choice(due)
                     self.waiting.remove(offered[n])
+                    self.ended += life_of(offered[n][1]) == self.life
                     _, cookie, status, value = offered[n]
                     yield ends[n].cookie.eq(cookie)
                     yield ends[n].status.eq(status)
                     yield ends[n].length.eq(value & 0xFFFFFFFF)
                     yield ends[n].key.eq(value >> 32)
                 yield ends[n].valid.eq(offered[n] is not None)
+
+    def begin(self, consumer=0):
+        """The host has opened the endpoint: a new life of the window."""
+        self.life += 1
+        self.ended, self.begun = 0, (self.given, consumer)
+
+    def ring(self, register, value):
+        """The host writes a doorbell of the window's endpoint; 1 cycle."""
+        at = ENDPOINT * PAGES + C.DOORBELL_OFFSET + DOORBELL[register].offset
+        pages, lane = self.dut.pages, at % self.width
+        yield pages.adr.eq(at // self.width)
+        yield pages.dat_w.eq(value << 8 * lane)
+        yield pages.be.eq(0xF << lane)
+        yield pages.we.eq(1)
+        yield
+        self.cycle += 1
+        yield pages.we.eq(0)
+        yield pages.be.eq(0)
 
     def take(self, line, dat, be):
         """A line that the window writes to the endpoints' pages."""
@@ -222,7 +250,8 @@ class World:
 
     def execute(self, command, written):
         assert command.cookie % C.SLOTS == self.given % C.SLOTS
-        assert all(w[1] % C.SLOTS != command.cookie % C.SLOTS for w in self.waiting), "slot in use"
+        cookies = [w[1] for w in self.waiting if life_of(w[1]) == self.life]
+        assert all(c % C.SLOTS != command.cookie % C.SLOTS for c in cookies), "slot in use"
         self.commands += 1
         status, value = self.refuse(command), 0
         if status == STATUS.OK:
@@ -244,7 +273,7 @@ class World:
                         (byte(n) if 0 <= n < command.length else 0x5A) << 8 * lane
                         for lane, n in enumerate(lanes)
                     )
-                    written.append((at, dat, line == last))
+                    written.append((at, command.length, dat, line == last))
             else:
                 value = sum(byte(n) << 8 * n for n in range(command.length))
                 total = value + command.addend
@@ -274,6 +303,11 @@ class World:
 
     def run(self, *generators):
         run_simulation(self.dut, [*generators, self.endpoint(), self.answers()])
+
+
+def life_of(cookie):
+    """The life of the window, modulo 256, in which it made the command with this cookie."""
+    return cookie // (2 * C.SLOTS) % 256
 
 
 def control(owner=0, barrier=True):

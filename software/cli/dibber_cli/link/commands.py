@@ -74,14 +74,17 @@ def link_prbs(arguments: argparse.Namespace) -> int:
                 "a node of a ring does not know its own words in a loopback of its transceiver",
                 "use --loopback near, or none: each card checks what the card before sends",
             )
-        found = measure.prbs(ends, sequence, int(arguments.milliseconds * 1e6), arguments.loopback)
+        found = measure.prbs_cables(
+            ends, sequence, int(arguments.milliseconds * 1e6), arguments.loopback
+        )
         links = ends.both(lambda side: measure.wait_up(side)[0])
-    deaf = [str(n) for n, errors in enumerate(found) if errors is None]
-    if deaf:
+    results = [errors for errors in found if errors is not None]
+    if len(results) < len(found):
+        # A card with two cables has a result for each.
+        deaf = sorted({str(n % len(links)) for n, errors in enumerate(found) if errors is None})
         raise CommandError(
             f"card {' and '.join(deaf)}: the transceiver has no loopback, or does not work in it"
         )
-    results = [{"card": n, **errors} for n, errors in enumerate(found) if errors is not None]
     if arguments.json:
         print(
             json.dumps(
@@ -99,7 +102,7 @@ def link_prbs(arguments: argparse.Namespace) -> int:
             ["card", "found", "bits", "errors", "rate", "below, 95 %"],
             [
                 (
-                    r["card"],
+                    measure.place(r),
                     "yes" if r["locked"] else "no",
                     f"{r['bits']:.3g}",
                     r["errors"],
@@ -110,9 +113,9 @@ def link_prbs(arguments: argparse.Namespace) -> int:
             ],
         )
         if arguments.loopback in (None, "far"):
-            for r, link in zip(results, links):
+            for r in results:
                 if not r["locked"]:
-                    print(f"Card {r['card']}: {status.sentence(link)}")
+                    print(f"Card {measure.place(r)}: {status.sentence(links[r['card']])}")
     return 0 if all(r["locked"] and not r["errors"] for r in results) else 1
 
 

@@ -6,14 +6,14 @@ simulator, they are simulated.
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import libdibber
 import numpy as np
 from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
 
-from dibber_cli.link import status
+from dibber_cli.link import pairs, status
 from dibber_cli.link.end import Both, End, Sender
 from dibber_cli.link.tasks import Task
 
@@ -237,6 +237,34 @@ def prbs(
         found = ends.both(Task(prbs_count, sequence, nanoseconds))
         ends.both(Task(prbs_stop))
     return [f and {**bit_errors(f[0], f[1]), "locked": f[2]} for f in found]
+
+
+def place(result: Mapping[str, Any]) -> str:
+    """Where a result of prbs_cables() is from: `0`, or `0, NEXT`."""
+    return ", ".join(str(part) for part in (result["card"], result["cable"]) if part is not None)
+
+
+def prbs_cables(
+    ends: Any, sequence: int, nanoseconds: int, loopback: str | None = None
+) -> list[dict[str, Any] | None]:
+    """prbs() of each cable, one after the other, as one list. Each result also has `card`, and
+    `cable`: the connector of a card on a pair of rings, NEXT or PREVIOUS, else None. A result of
+    None stays None.
+    """
+    if not any(side.pair for side in ends.sides):
+        cables: Sequence[tuple[str, ...] | None] = [None]
+    else:
+        cables = pairs.connectors(loopback)
+    results = []
+    for names in cables:
+        if names:
+            pairs.chosen(ends, names)
+        found = prbs(ends, sequence, nanoseconds, loopback)
+        results += [
+            errors and {"card": card, "cable": name, **errors}
+            for card, (errors, name) in enumerate(zip(found, names or [None] * len(found)))
+        ]
+    return results
 
 
 def upper_bound(errors: int, bits: int, confidence: float = 0.95) -> float:

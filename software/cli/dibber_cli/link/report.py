@@ -8,7 +8,7 @@ from typing import Any
 
 from dibber_cli import counts
 from dibber_cli.errors import CommandError
-from dibber_cli.link import causes, measure, status
+from dibber_cli.link import causes, measure, pairs, status
 from dibber_cli.link.end import End
 from dibber_cli.link.side import Ends
 from dibber_cli.link.tasks import Task
@@ -57,7 +57,9 @@ class Tester:
 
     def training(self) -> bool:
         self.say("training")
-        nonces = self.random.sample(range(1, 1 << 16), 2)
+        nonces = (
+            pairs.nonces(self.random) if self.ring else self.random.sample(range(1, 1 << 16), 2)
+        )
         self.ends.both(
             *[lambda side, n=n: side.card.write_register("LINK_NONCE", n) for n in nonces]
         )
@@ -145,9 +147,20 @@ class Tester:
             }
             self.doubts = 2  # and of the transceivers' measured times
 
+    def cuts(self) -> list[str]:
+        """Sentences about the cables of a pair of rings that are not good at their cards."""
+        return [
+            f"card {n}, cable {connector}: {pairs.cable_sentence(cable)}"
+            for n, link in enumerate(self.result["links"])
+            if link["pair"]
+            for connector, cable in link["pair"]["cables"].items()
+            if not cable["whole"]
+        ]
+
     def length(self) -> None:
         self.say("length")
-        times = self.ends.both(measure.round_trip)
+        # On a folded ring a word passes one cable twice, and each card.
+        times = [None, None] if self.cuts() else self.ends.both(measure.round_trip)
         self.result["round_trip_ns"] = times
         measured = measure.ring_length if self.ring else measure.cable_length
         lengths = [
@@ -161,7 +174,7 @@ class Tester:
 
     def bit_errors(self, milliseconds: float) -> None:
         self.say("bit errors")
-        self.result["bit_errors"] = measure.prbs(
+        self.result["bit_errors"] = measure.prbs_cables(
             self.ends, measure.sequence_of("PRBS31"), int(milliseconds * 1e6)
         )
         self.ends.both(measure.wait_up)
@@ -215,14 +228,17 @@ class Tester:
                 f"0 of {r['packets_sent']} packets lost."
             )
             return
-        if None in r["metres"]:
+        if cuts := self.cuts():
+            faults += cuts
+        elif None in r["metres"]:
             faults.append("no answer to a ping")
-        for n, e in enumerate(r["bit_errors"]):
+        for e in r["bit_errors"]:
             if not e["locked"]:
-                faults.append(f"card {n} did not find the bit sequence")
+                faults.append(f"card {measure.place(e)} did not find the bit sequence")
             elif e["errors"]:
                 faults.append(
-                    f"card {n}: {e['errors']} bit errors in {e['bits']:.2g} bits ({e['rate']:.1e})"
+                    f"card {measure.place(e)}: {e['errors']} bit errors in "
+                    f"{e['bits']:.2g} bits ({e['rate']:.1e})"
                 )
         if not self.ends.testers:
             faults += self.packet_faults()
@@ -293,10 +309,10 @@ def rows(result: Mapping[str, Any]) -> list[tuple[str, str]]:
                 + (f", ± {result['metres_doubt']:g} m" if result["metres_doubt"] else ""),
             )
         )
-        for n, e in enumerate(result["bit_errors"]):
+        for e in result["bit_errors"]:
             found.append(
                 (
-                    f"PRBS31 at card {n}",
+                    f"PRBS31 at card {measure.place(e)}",
                     f"{e['errors']} errors in {e['bits']:.2g} bits, rate below "
                     f"{e['rate_below']:.1e}"
                     if e["locked"]

@@ -17,7 +17,7 @@ from dibber.interface.description import HOST
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
-from dibber_cli.link import measure
+from dibber_cli.link import measure, pairs
 from dibber_cli.link.tester import is_tester
 
 START_SECONDS = 120
@@ -43,6 +43,7 @@ class Side(threading.Thread):
     clock_hz       : of the card
     ethernet       : whether its link is Ethernet: no bit sequences, and no cable of one length
     ring           : whether it is a node of a ring
+    pair           : whether it has a pair of rings, with two cables
     chunk          : bytes of a put between both, for measure; None for a link tester
     store, region  : of measure.offer()
     """
@@ -81,6 +82,7 @@ class Side(threading.Thread):
             self.tester = is_tester(info)
             self.ethernet = bool(info["features"] & ETHERNET)
             self.ring = bool(info["features"] & RING)
+            self.pair = bool(info["features"] & pairs.PAIR)
             self.endpoint = self.chunk = None  # type: ignore[assignment]
             if not self.tester:
                 self.card.load_firmware(str(paths.FIRMWARE))

@@ -9,6 +9,8 @@ from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
 from dibber.interface.ethernet import ETHERNET_COUNTER
 from libdibber import Card
 
+from dibber_cli.link import pairs
+
 # Advice for each reason.
 ADVICE = {
     "NO_SIGNAL": "no signal: is the cable plugged in, is the other card on?",
@@ -99,6 +101,7 @@ def read(card: Card) -> dict[str, Any]:
     return {
         **read_state(card),
         "ring": ring_of(info["features"], peer),
+        "pair": pairs.read(card, info["features"]),
         "nonce": card.read_register("LINK_NONCE"),
         "peer": peer & 0xFFFF if peer >> 16 & 1 else None,
         "slack_high": [
@@ -112,7 +115,7 @@ def read(card: Card) -> dict[str, Any]:
 
 def sentence(link: Mapping[str, Any]) -> str:
     """The state of a link in a sentence."""
-    ring = link.get("ring")
+    ring, pair = link.get("ring"), link.get("pair")
     if link["absent"]:
         return ABSENT
     if link["state"] == "UP":
@@ -124,11 +127,21 @@ def sentence(link: Mapping[str, Any]) -> str:
         )
         return (
             "up"
-            + (f", a ring of {ring['nodes']} nodes" if ring else "")
+            + (
+                f", {'a pair of rings' if pair else 'a ring'} of {ring['nodes']} nodes"
+                if ring
+                else ""
+            )
+            + (f", {pairs.rings_sentence(pair)}" if pair and not all_up(pair) else "")
             + (stopped if held else "")
         )
     advice = {**ADVICE, **(ADVICE_RING if ring else {})}
     return f"{link['state'].lower()}: {advice.get(link['reason'], link['reason'].lower())}"
+
+
+def all_up(pair: Mapping[str, Any]) -> bool:
+    """Whether both rings of a pair are UP, each by itself."""
+    return all(pair["rings"]) and not pair["folded"]
 
 
 def place_sentence(ring: Mapping[str, Any]) -> str:
@@ -157,5 +170,7 @@ def rows(link: Mapping[str, Any]) -> list[tuple[str, Any]]:
     ]
     if ring := link["ring"]:
         found.insert(1, ("ring", place_sentence(ring)))
+    if pair := link["pair"]:
+        found[2:2] = pairs.rows(pair)
     counts = {**link["counters"], **link["frames"]}
     return found + [(name, value) for name, value in counts.items() if value]
