@@ -279,11 +279,13 @@ static uint32_t word(uint32_t tag, uint32_t offset)
 
 static bool walk_is_good(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t length)
 {
+	uint32_t limit = levels & DIBBER_LIST ? DIBBER_FAST_LENGTH : length;
 	uint64_t product = word(tag, walk + 4);
 
-	for (uint32_t i = 0; i < levels && product && product <= length; i++)
+	for (uint32_t i = 0; i < (levels & (DIBBER_LIST - 1)) && product && product <= limit; i++)
 		product *= word(tag, walk + offsetof(struct dibber_walk, count) + 4 * i);
-	return levels <= DIBBER_LEVELS && product == length;
+	return levels <= DIBBER_LIST + DIBBER_LIST_LEVELS &&
+	       (levels & DIBBER_LIST ? product && product <= limit : product == length);
 }
 
 static bool is_good_inline(uint32_t tag)
