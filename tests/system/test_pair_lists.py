@@ -23,7 +23,6 @@ from pair_lists import (
     asked,
     ended,
     message,
-    move,
     opened,
     shuffled,
     transfer,
@@ -52,27 +51,21 @@ def taken(side):
     return counters["fast_commands"] + counters["fast_answers"]
 
 
-@pytest.mark.parametrize("operation", ["put", "get"])
-def test_hardware_takes_lists_on_both_sides_and_answers_them(pair, operation):
-    source, target, length = SHAPES["both"]
-    assert move(pair, "put", source, target, length) == "OK"  # the flow is hardware's after this
-    before = pair.together((taken,), (taken,))
-    memories = Memories(pair)
-    assert transfer(pair, operation, source, target, length) == "OK"
-    memories.check(operation == "get", source.places(length), target.places(length))
-    after = pair.together((taken,), (taken,))
-    assert [a - b for a, b in zip(after, before)] == [1, int(operation == "get")]
-
-
-def test_without_hardware_the_control_programs_find_every_place_too():
-    with opened(fast=False) as slow:
+@pytest.mark.parametrize("fast", [True, False], ids=["hardware", "control program"])
+def test_puts_and_gets_with_lists_are_hardwares_if_it_may(fast):
+    """Messages claim the flows, so they come last."""
+    names = ("both", "unlike nests", "into packets")
+    with opened(fast=fast) as fresh:
         for operation in ALL_OK:
-            for name in ("both", "unlike nests", "into packets"):
+            if operation == "message":
+                counts = fresh.together((taken,), (taken,))
+            for name in names:
                 source, target, length = SHAPES[name]
-                memories = Memories(slow)
-                assert transfer(slow, operation, source, target, length) == ALL_OK[operation]
+                memories = Memories(fresh)
+                assert transfer(fresh, operation, source, target, length) == ALL_OK[operation]
                 memories.check(operation == "get", source.places(length), target.places(length))
-        assert slow.together((taken,), (taken,)) == [0, 0]
+    # Commands here, answers there.
+    assert counts == ([2 * len(names), len(names)] if fast else [0, 0])
 
 
 def test_a_message_that_is_shorter_needs_fewer_entries(pair):
