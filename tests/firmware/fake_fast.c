@@ -281,9 +281,10 @@ static bool walk_is_good(uint32_t tag, uint32_t walk, uint32_t levels, uint32_t 
 {
 	uint64_t product = word(tag, walk + 4);
 
-	for (uint32_t i = 0; i < levels && product && product <= length; i++)
+	for (uint32_t i = 0; i < (levels & 3) && product && product <= DIBBER_FAST_LENGTH; i++)
 		product *= word(tag, walk + offsetof(struct dibber_walk, count) + 4 * i);
-	return levels <= DIBBER_LEVELS && product == length;
+	return levels <= DIBBER_LIST + DIBBER_LIST_LEVELS &&
+	       (levels & DIBBER_LIST ? product - 1 < DIBBER_FAST_LENGTH : product == length);
 }
 
 static bool is_good_inline(uint32_t tag)

@@ -8,6 +8,7 @@ import pytest
 from cut import packets_of
 from dibber.interface.description import MESSAGE, STATUS, C
 from mcp_native import BULK, get, indexed, put, receive, send, walk
+from mcp_wire import WiredCard
 from test_mcp_messages import endings, outbox, word
 from test_mcp_send import check_job, finish, ready
 
@@ -172,3 +173,83 @@ def test_a_list_that_the_gateware_refuses_ends_the_put_and_the_next_one_goes_wel
         assert endings(card) == [(4, "OK")]
     else:
         assert endings(card) == [(3, status), (4, "OK")]
+
+
+# On the fast path ---------------------------------------------------------------------------------
+
+
+def listed(cookie, length=5000):
+    """A put of two packets with lists on both sides."""
+    return put(length, cookie=cookie, source=indexed(8), target=indexed(4, (3,)))
+
+
+@pytest.fixture
+def wired():
+    card = WiredCard()
+    card.allow(11)  # inline puts, puts, gets
+    return card
+
+
+def take(card, *commands):
+    """Ring commands that the fast path takes, before any of them is sent."""
+    card.ring(1, *commands)
+    card.step(2)
+    assert card.word("fast_commands") == len(commands)
+
+
+def test_puts_with_lists_end_without_the_program(wired):
+    before = wired.shared("commands")
+    take(wired, *[listed(n) for n in range(8)])
+    wired.settle()
+    assert wired.statuses == dict.fromkeys(range(8), 0)
+    assert wired.shared("commands") == before and wired.shared("claims") == 0
+
+
+def test_a_get_with_lists_is_answered_without_the_program(wired):
+    asked = get(5000, source=indexed(8), target=indexed(4, (3,)))
+    wired.message(1, word(MESSAGE.GET), 5, asked)
+    wired.step(2)
+    assert wired.word("fast_answers") == 1 and wired.jobs[0].response
+
+
+@pytest.mark.parametrize("status", ["BAD_COUNT", "BAD_LENGTH"])
+def test_a_list_that_the_fast_path_does_not_take_is_the_programs(wired, status):
+    bad = {"BAD_COUNT": indexed(8, (0,)), "BAD_LENGTH": indexed(1 << 16, (1 << 16,))}[status]
+    wired.ring(1, put(80, cookie=0, target=bad), put(80, cookie=1, target=indexed(0xFFFF, (999,))))
+    wired.settle()
+    assert wired.statuses == {0: getattr(STATUS, status), 1: 0}
+    assert wired.word("fast_commands") == 0
+
+
+@pytest.mark.parametrize("sent", [0, 1])
+def test_a_list_that_ends_early_gives_the_flow_away_and_fails_alone(wired, sent):
+    wired.fails = {1: (STATUS.BAD_LIST, sent)}
+    take(wired, *[listed(n) for n in range(4)])
+    wired.settle()
+    assert wired.statuses == {0: 0, 1: STATUS.BAD_LIST, 2: 0, 3: 0}
+    done = wired.peers[BULK + 1].executed
+    assert [p for p in done if p[0] != 1] == [(n, i) for n in (0, 2, 3) for i in range(2)]
+
+
+def test_a_refused_list_claims_the_flow_and_fails_alone(wired):
+    wired.refuses = {2: STATUS.REMOTE_BAD_LIST}
+    take(wired, *[listed(n) for n in range(5)])
+    wired.settle()
+    assert wired.statuses == {0: 0, 1: 0, 2: STATUS.REMOTE_BAD_LIST, 3: 0, 4: 0}
+    assert wired.shared("claims") == 1
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_lost_packet_of_a_list_is_sent_again_and_nothing_twice(wired, index):
+    left = {(2, index)}
+
+    def lose(packet):
+        found = (packet.cookie, packet.index) in left
+        left.discard((packet.cookie, packet.index))
+        return found
+
+    wired.lose = lose
+    take(wired, *[listed(n) for n in range(5)])
+    wired.settle()
+    assert wired.statuses == dict.fromkeys(range(5), 0) and wired.shared("claims") == 1
+    assert wired.peers[BULK + 1].executed == [(n, i) for n in range(5) for i in range(2)]

@@ -19,11 +19,12 @@ ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WR
 
 
 @contextlib.contextmanager
-def opened(options=()):
-    """Both cards; keys in `keys[node]` of the Pair. Lists are the control program's, whatever the
-    fast path takes.
+def opened(options=(), fast=True):
+    """Both cards; keys in `keys[node]` of the Pair. Without `fast` the control programs queue and
+    end all transfers.
     """
     with Pair(options=options) as pair:
+        pair.together(*[(Side.fast_path, fast)] * 2)
         pair.keys = pair.together((prepare,), (prepare,))
         yield pair
 

@@ -45,6 +45,29 @@ def test_every_byte_is_where_the_lists_say(pair, name, operation):
     memories.check(operation == "get", source.places(length), target.places(length))
 
 
+def taken(side):
+    """Commands and answers of hardware, so far."""
+    counters = side.info()["counters"]
+    return counters["fast_commands"] + counters["fast_answers"]
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["hardware", "control program"])
+def test_puts_and_gets_with_lists_are_hardwares_if_it_may(fast):
+    """Messages claim the flows, so they come last."""
+    names = ("both", "unlike nests", "into packets")
+    with opened(fast=fast) as fresh:
+        for operation in ALL_OK:
+            if operation == "message":
+                counts = fresh.together((taken,), (taken,))
+            for name in names:
+                source, target, length = SHAPES[name]
+                memories = Memories(fresh)
+                assert transfer(fresh, operation, source, target, length) == ALL_OK[operation]
+                memories.check(operation == "get", source.places(length), target.places(length))
+    # Commands here, answers there.
+    assert counts == ([2 * len(names), len(names)] if fast else [0, 0])
+
+
 def test_a_message_that_is_shorter_needs_fewer_entries(pair):
     """Those that the sender does not fill are never read: the list may end before them."""
     source, target = Half(3000, 5), Half(8, 40, (), shuffled(375, 24, 2), LISTS - 8 * 375)

@@ -142,6 +142,11 @@ class CommandHead(LiteXModule):
             start = 8*(struct.offset + offset)
             return slot.dat_r[start % data_width:][:bits or 8*struct.size]
 
+        def known_levels(side):
+            """Strides alone, or an index list over at most LIST_LEVELS strides."""
+            assert C.LIST == C.LEVELS + 1 and C.LIST_LEVELS == C.LEVELS - 1
+            return ~side[-1] & (side[:-1] != C.LIST + C.LEVELS)
+
         opcode = of(COMMAND["opcode"])
         flags  = of(COMMAND["flags"])
         levels = of(COMMAND["levels"])
@@ -169,7 +174,7 @@ class CommandHead(LiteXModule):
                 Case(came.line, {
                     lines.index(COMMAND["opcode"].offset//width): [
                         inline.eq(plain & ~guest & (opcode == OPCODE.PUT_INLINE) & (levels == 0)),
-                        walked.eq((levels[2:4] == 0) & (levels[6:8] == 0) & Mux(guest, (opcode == OPCODE.GET) & enable.get,
+                        walked.eq(known_levels(levels[:4]) & known_levels(levels[4:]) & Mux(guest, (opcode == OPCODE.GET) & enable.get,
                             (plain & (opcode == OPCODE.PUT) & enable.put) | (asks & (opcode == OPCODE.GET) & enable.get))),
                         bulk.eq(guest | (opcode == OPCODE.PUT)),
                         atomic.eq(asks & ~guest & (opcode[2:] == OPCODE.FETCH_ADD >> 2) & (levels == 0) & enable.atomic),
@@ -205,7 +210,7 @@ class FastCommands(LiteXModule):
     The checks are those of firmware/express.c, put.c, get.c and atomic.c. A get has the checks of a
     put, with other flags. A command is `missed` if it fails a check, or if it asks for more than
     hardware does: other opcodes, flags FENCE and CHECKSUM, puts and gets of 0 bytes or of more than
-    FAST_LENGTH. Each word is read once, because the slot's owner may write it again at any time.
+    FAST_LENGTH, more than FAST_LENGTH bytes at one entry of an index list. Each word is read once, because the slot's owner may write it again at any time.
 
     A valid inline put may be missed, too, for example because its flow is not armed. The control
     program finds what was read of it in `digest`.
@@ -252,9 +257,9 @@ class FastCommands(LiteXModule):
     Cycles, with a slot port that grants at once: 5 from the offer to an inline put (64 bits) or 4
     (128 bits), 1 from its answer to the verdict; an atomic as long. A put whose walks are a block
     alone takes 2 more. Others and gets take 4 more for each block and each count of their walks,
-    and as many as the counts have bits; a get that was not taken 1. When others read slots, too,
-    each of these words takes 1 more, and all lines before them 1. A request that comes when no
-    command is on offer is seen a cycle later.
+    and as many as the counts have bits; an index list has no count. A get that was not taken takes 1
+    more. When others read slots, too, each of these words takes 1 more, and all lines before them 1.
+    A request that comes when no command is on offer is seen a cycle later.
     """
     def __init__(self, data_width, endpoints=C.ENDPOINTS):
         self.offer   = offer   = stream.Endpoint(offer_layout())
@@ -354,9 +359,16 @@ class FastCommands(LiteXModule):
         source  = Signal()    # the walk is the source's, not the target's
         block   = Signal()    # the word is the walk's block, not a count
         level   = Signal(2)
+        levels  = Signal(4)   # of the walk
+        listed  = levels[log2_int(C.LIST)]
+        unfit   = Signal()    # the walk has no bytes, or its bytes are not the length
         same    = Signal()    # the target's block is the length
         word_of = lambda walk: slot.dat_r[32*(walk_dword(walk, "block") % 2**lane_bits):][:32]
         self.comb += [
+            levels.eq(Mux(source, checks.source_levels, checks.target_levels)),
+            # With an index list the product is the bytes at one entry, and the length gives the
+            # number of entries.
+            unfit.eq(Mux(listed, product.result == 0, product.result != put.length[:LENGTH_BITS])),
             Case(dword[:lane_bits], {n: product.word.eq(slot.dat_r[32*n:32*n + 32]) for n in range(data_width//32)}),
             If(source,
                 dword.eq(Mux(block, walk_dword("source", "block"), walk_dword("source", "count") + level))
@@ -444,9 +456,9 @@ class FastCommands(LiteXModule):
         )
         fsm.act("PRODUCT",
             If(~product.busy,
-                If(level != Mux(source, checks.source_levels, checks.target_levels),
+                If(level != levels[:len(level)],
                     NextState("ASK")
-                ).Elif(product.over | (product.result != put.length[:LENGTH_BITS]) | checks.wraps,
+                ).Elif(product.over | unfit | checks.wraps,
                     NextState("VERDICT"),
                     If(entered, NextState("FORGET"))
                 ).Elif(source,

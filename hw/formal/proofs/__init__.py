@@ -22,6 +22,7 @@ FILES = (
     "walker_pieces",
     "pages",
     "contexts",
+    "fast_commands",
     "turns",
     "crossbar",
     "switch_buffer",

@@ -1,247 +1,45 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import random
-import struct
-from math import prod
 
 import pytest
 from migen import *
 
 from dibber.deposit.fetch import flat_source_lines
-from dibber.interface.description import C, COMMAND, FAST_KIND, FLAG, INLINE, LANE, OPCODE, WALK
+from dibber.interface.description import C, COMMAND, FAST_KIND, OPCODE, WALK
 from dibber.fastpath.fast_commands import FastCommands
 from dibber.endpoint.slots import Slots
 
 from compiled import run_simulation
 from drive import drive
+from fast_slots import (
+    ASK_FAULTS,
+    ATOMIC_FAULTS,
+    BLOCK,
+    COUNT,
+    EDGES,
+    FAULTS,
+    INLINE_FAULTS,
+    LIST_EDGES,
+    LIST_FAULTS,
+    NODE_ID,
+    PUT_FAULTS,
+    atomic,
+    entries,
+    get,
+    head,
+    inline,
+    judge,
+    listed,
+    listed_get,
+    put,
+    put_word,
+    some_slot,
+    word,
+)
 
-NODE_ID = 5
 DIGEST = ("node", "endpoint", "slot", "cookie", "length", "solicit")
 FIELDS = ("kind", "atomic", "generation", "lane") + DIGEST
-ATOMICS = (OPCODE.FETCH_ADD, OPCODE.SWAP, OPCODE.COMPARE_SWAP, OPCODE.MASKED_SWAP)
-
-# What the control program would do ----------------------------------------------------------------
-
-
-def word(slot, offset):
-    return struct.unpack_from("<I", slot, offset)[0]
-
-
-def product_is(slot, walk, levels, length):
-    """As put.c, check_walk."""
-    base = COMMAND[walk].offset
-    product = word(slot, base + WALK["block"].offset)
-    for n in range(levels):
-        product *= word(slot, base + WALK["count"].offset + 4 * n)
-    return product == length
-
-
-def walks_are_good(slot, levels, length, offset):
-    """As put.c and get.c: the same, whatever way the bytes go."""
-    return (
-        product_is(slot, "source", levels & 15, length)
-        and product_is(slot, "target", levels >> 4, length)
-        and (levels >> 4 or offset + length - 1 < 2**48)
-    )
-
-
-def judge(slot, inline_too, put_too, get_too=False, atomic_too=False, walks_too=True):
-    """Fields of the fast put, or None if the command is missed."""
-    opcode, flags, levels, _ = slot[:4]
-    node, length, cookie = word(slot, 4), word(slot, 8), word(slot, 12)
-    offset = struct.unpack_from("<Q", slot, INLINE["offset"].offset)[0]
-    asks = opcode == OPCODE.GET or opcode in ATOMICS
-    known = FLAG.SOLICIT if asks else FLAG.NOTICE | FLAG.INTERRUPT | FLAG.SOLICIT
-    if flags & ~known or (flags & FLAG.INTERRUPT and not flags & FLAG.NOTICE):
-        return None
-    if node >= C.NODES or node == NODE_ID or offset >= 2**48:
-        return None
-    if opcode == OPCODE.PUT_INLINE:
-        good = inline_too and not levels and length <= C.INLINE_BYTES
-    elif opcode in (OPCODE.PUT, OPCODE.GET):
-        good = (
-            (get_too if asks else put_too)
-            and levels & 15 <= 3
-            and levels >> 4 <= 3
-            and 0 < length <= C.FAST_LENGTH
-            and (not walks_too or walks_are_good(slot, levels, length, offset))
-        )
-    else:
-        good = atomic_too and opcode in ATOMICS and not levels and length in (4, 8)
-    return (
-        good
-        and dict(
-            kind=FAST_KIND.ASK if asks else FAST_KIND.PUT,
-            atomic=int(opcode in ATOMICS),
-            lane=LANE.BULK if opcode == OPCODE.PUT else LANE.EXPRESS,
-            node=node,
-            cookie=cookie,
-            length=length,
-            solicit=int(flags & FLAG.SOLICIT != 0),
-        )
-        or None
-    )
-
-
-# Slots --------------------------------------------------------------------------------------------
-
-
-def put_word(slot, offset, value):
-    struct.pack_into("<I", slot, offset, value & 0xFFFFFFFF)
-
-
-def head(rng, opcode, length):
-    """Random bytes, but good where it matters."""
-    slot = bytearray(rng.randbytes(C.SLOT_BYTES))
-    slot[:4] = opcode, rng.choice([0, 0, 1, 3, 4, 5, 7]), 0, rng.randrange(256)
-    put_word(slot, 4, rng.choice([n for n in range(C.NODES) if n != NODE_ID]))
-    put_word(slot, 8, length)
-    struct.pack_into(
-        "<Q", slot, INLINE["offset"].offset, rng.getrandbits(rng.choice([0, 20, 47, 48]))
-    )
-    return slot
-
-
-def inline(rng):
-    return head(rng, OPCODE.PUT_INLINE, rng.choice([0, 1, 8, 63, 64]))
-
-
-def atomic(rng):
-    slot = head(rng, rng.choice(ATOMICS), rng.choice([4, 8]))
-    slot[1] &= FLAG.SOLICIT
-    return slot
-
-
-def get(rng):
-    slot = put(rng)
-    slot[0] = OPCODE.GET
-    slot[1] &= FLAG.SOLICIT
-    return slot
-
-
-def put(rng):
-    """Lengths up to the longest, in walks of up to three levels whose products they are."""
-    numbers = [rng.choice([1, 2, 3, 5, 7, 31, 40])] * rng.randrange(4) + [rng.randint(2, 60)]
-    if rng.random() < 0.1:
-        numbers = rng.choice(
-            [[1], [C.FAST_LENGTH], [3, C.FAST_LENGTH // 3], [1, 1, C.FAST_LENGTH, 1]]
-        )
-    length = prod(numbers)
-    slot = head(rng, OPCODE.PUT, length)
-    for shift, walk in ((0, "source"), (4, "target")):
-        factors = list(numbers)
-        while len(factors) > 1 and rng.random() < 0.5:
-            factors.append(factors.pop() * factors.pop())
-        rng.shuffle(factors)
-        slot[2] |= len(factors) - 1 << shift
-        base = COMMAND[walk].offset
-        put_word(slot, base + WALK["block"].offset, factors[0])
-        for n, count in enumerate(factors[1:]):
-            put_word(slot, base + WALK["count"].offset + 4 * n, count)
-    return slot
-
-
-BLOCK = {walk: COMMAND[walk].offset + WALK["block"].offset for walk in ("source", "target")}
-COUNT = {walk: COMMAND[walk].offset + WALK["count"].offset for walk in ("source", "target")}
-
-
-def put_byte(slot, offset, value):
-    slot[offset] = value
-
-
-def contiguous(slot, walk, *counts):
-    """A walk whose block is the whole length, `counts` beside it."""
-    shift = {"source": 0, "target": 4}[walk]
-    slot[2] = slot[2] & ~(15 << shift) | len(counts) << shift
-    put_word(slot, BLOCK[walk], word(slot, 8))
-    for n, count in enumerate(counts):
-        put_word(slot, COUNT[walk] + 4 * n, count)
-
-
-def reach(slot, end):
-    """A contiguous target whose last byte is at this offset."""
-    contiguous(slot, "target")
-    struct.pack_into("<Q", slot, 32, end - word(slot, 8) + 1)
-
-
-# What a command may have wrong: a function that spoils a good one.
-FAULTS = {
-    "opcode": lambda rng, slot: put_byte(slot, 0, rng.choice([0, 4, 5, 6, 7, 12, 16, 0x80, 0xFF])),
-    "checksum": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.CHECKSUM),
-    "fence": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.FENCE),
-    "unknown flag": lambda rng, slot: put_byte(slot, 1, slot[1] | 1 << rng.randrange(5, 8)),
-    "interrupt": lambda rng, slot: put_byte(
-        slot, 1, FLAG.INTERRUPT | rng.choice([0, FLAG.SOLICIT])
-    ),
-    "source levels": lambda rng, slot: put_byte(slot, 2, slot[2] & 0xF0 | rng.randrange(4, 16)),
-    "target levels": lambda rng, slot: put_byte(
-        slot, 2, slot[2] & 0x0F | rng.randrange(4, 16) << 4
-    ),
-    "node": lambda rng, slot: put_word(slot, 4, rng.choice([16, 255, 256, 0x8000])),
-    "own node": lambda rng, slot: put_word(slot, 4, NODE_ID),
-    "reserved": lambda rng, slot: put_word(slot, 4, word(slot, 4) | 1 << rng.randrange(16, 32)),
-    "offset": lambda rng, slot: put_word(slot, 36, 1 << rng.randrange(16, 32)),
-    "length": lambda rng, slot: put_word(slot, 8, word(slot, 8) + 65),
-    "far length": lambda rng, slot: put_word(slot, 8, word(slot, 8) | 1 << rng.randrange(22, 32)),
-}
-INLINE_FAULTS = {
-    "levels": lambda rng, slot: put_byte(slot, 2, 1 << rng.randrange(8)),
-}
-ASK_FAULTS = {
-    "notice": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.NOTICE),
-    "both": lambda rng, slot: put_byte(slot, 1, slot[1] | FLAG.NOTICE | FLAG.INTERRUPT),
-}
-ATOMIC_FAULTS = (
-    ASK_FAULTS
-    | INLINE_FAULTS
-    | {
-        "operand": lambda rng, slot: put_word(
-            slot, 8, rng.choice([0, 1, 2, 3, 5, 6, 7, 9, 12, 16, 0x10004, 0x80000008])
-        ),
-    }
-)
-PUT_FAULTS = {
-    "no length": lambda rng, slot: put_word(slot, 8, 0),
-    "zero block": lambda rng, slot: put_word(slot, BLOCK["source"], 0),
-    "block": lambda rng, slot: put_word(
-        slot, BLOCK["target"], word(slot, BLOCK["target"]) ^ 1 << rng.randrange(32)
-    ),
-    "count": lambda rng, slot: contiguous(slot, "source", rng.choice([0, 2, 0x80000001, 1 << 22])),
-    "count of 0": lambda rng, slot: contiguous(slot, "source", 1 << 31, 2, 0),
-    # their product is 1, modulo 2^32
-    "wrapped": lambda rng, slot: contiguous(slot, "target", 0x8001, 0xFFFF8001, 1),
-    "long": lambda rng, slot: (
-        put_word(slot, 8, C.FAST_LENGTH + 1),
-        contiguous(slot, "source"),
-        contiguous(slot, "target"),
-    ),
-    "end": lambda rng, slot: (put_word(slot, 8, 2), contiguous(slot, "source"), reach(slot, 2**48)),
-}
-EDGES = {
-    "end": lambda rng, slot: reach(slot, 2**48 - 1),
-    "carry": lambda rng, slot: reach(slot, 2**47 + 2),
-    "levels": lambda rng, slot: contiguous(slot, "target", 1, 1, 1),
-}
-
-
-def some_slot(rng):
-    what = rng.random()
-    if what < 0.05:
-        return bytearray(rng.randbytes(C.SLOT_BYTES))
-    make, faults = (
-        (inline, FAULTS | INLINE_FAULTS)
-        if what < 0.3
-        else (atomic, FAULTS | ATOMIC_FAULTS)
-        if what < 0.5
-        else (put, FAULTS | PUT_FAULTS | EDGES)
-        if what < 0.75
-        else (get, FAULTS | ASK_FAULTS | PUT_FAULTS | EDGES)
-    )
-    slot = make(rng)
-    if rng.random() < 0.5:
-        faults[rng.choice(sorted(faults))](rng, slot)
-    return slot
-
 
 # Bench --------------------------------------------------------------------------------------------
 
@@ -301,7 +99,7 @@ def contexts(dut, rng, log, quick):
 
 
 @passive
-def table(dut, rng, entries, busy):
+def table(dut, rng, entered, busy):
     """Takes entries of the table of gets under way: the last one of each context."""
     names = ("context", "key", "node", "granted")
     while True:
@@ -311,7 +109,7 @@ def table(dut, rng, entries, busy):
             fields = []
             for name in names:
                 fields.append((yield getattr(dut.expect, name)))
-            entries[(yield dut.expect.context) & 1023] = dict(zip(names, fields))
+            entered[(yield dut.expect.context) & 1023] = dict(zip(names, fields))
 
 
 def offer(dut, endpoint, slot):
@@ -338,7 +136,7 @@ def offer(dut, endpoint, slot):
 @pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_width, seed):
     rng, dut = random.Random(seed), FastCommands(data_width)
-    slots, log, entries = {}, [], {}
+    slots, log, entered = {}, [], {}
     seen = {
         "put": 0,
         "inline": 0,
@@ -347,6 +145,7 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
         "missed": 0,
         "full": 0,
         "digest": 0,
+        "by a list": 0,
         "entered": 0,
         "left out": 0,
     }
@@ -359,14 +158,14 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
             enable = [int(rng.random() < 0.95) for _ in range(4)]
             full = int(rng.random() < 0.2)
             key = word(slot, COMMAND["target"].offset + WALK["key"].offset)
-            opcode = slot[0]
+            opcode, by_list = slot[0], bool(slot[2] & (C.LIST | C.LIST << 4))
             fast = rng.getrandbits(8) | (rng.random() < 0.95) << endpoint
             yield dut.enable.put_inline.eq(enable[0])
             yield dut.enable.put.eq(enable[1])
             yield dut.enable.get.eq(enable[2])
             yield dut.enable.atomic.eq(enable[3])
             yield dut.full.eq(full)
-            entries.clear()
+            entered.clear()
             generation = rng.getrandbits(6)
             yield dut.generation.eq(generation)
             yield dut.fast.eq(fast)
@@ -380,8 +179,8 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
             in_short = judge(slot, True, False)
             (*got, digest), _ = yield from offer(dut, endpoint, number)
             got = tuple(got)
-            entry = entries.pop(endpoint * C.SLOTS + number, None)
-            assert not entries
+            entry = entered.pop(endpoint * C.SLOTS + number, None)
+            assert not entered
             if opcode == OPCODE.GET and got == (1, 0):
                 assert entry == dict(
                     context=endpoint * C.SLOTS + number | generation << 10,
@@ -405,6 +204,7 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
                     expected, endpoint=endpoint, slot=number, generation=generation
                 )
                 assert got == answer
+                seen["by a list"] += by_list and expected["kind"] == FAST_KIND.PUT
                 seen[
                     "put"
                     if expected["lane"]
@@ -431,7 +231,7 @@ def test_what_the_control_program_would_send_is_put_and_all_else_missed(data_wid
             bench(),
             contexts(dut, rng, log, False),
             owner(dut.slot, data_width, slots, rng, 0.6),
-            table(dut, rng, entries, 0.7),
+            table(dut, rng, entered, 0.7),
         ],
     )
     assert min(seen.values()) > 20, seen
@@ -472,6 +272,10 @@ def test_each_fault_alone_is_missed_and_what_is_just_good_is_not(seed):
             (put, EDGES, True),
             (get, FAULTS | PUT_FAULTS | ASK_FAULTS, False),
             (get, EDGES, True),
+            (listed, LIST_FAULTS, False),
+            (listed, LIST_EDGES, True),
+            (listed_get, LIST_FAULTS | ASK_FAULTS, False),
+            (listed_get, LIST_EDGES, True),
             (atomic, FAULTS | ATOMIC_FAULTS, False),
         )
         for name, fault in faults.items()
@@ -523,6 +327,13 @@ def flat(rng):
     slot = head(rng, OPCODE.PUT, 90)
     put_word(slot, BLOCK["source"], 90)
     put_word(slot, BLOCK["target"], 90)
+    return slot
+
+
+def by_list(rng):
+    """A put of elements that a list names, from a block alone."""
+    slot = flat(rng)
+    entries(slot, "target", 4)
     return slot
 
 
@@ -645,5 +456,7 @@ def test_cycles_to_a_put_and_to_its_verdict(data_width, head_cycles):
             # Two blocks, four counts, and their bits: of 9, 1, 1, 1.
             for opcode in (OPCODE.PUT, OPCODE.GET):
                 yield from measure(walks(rng, opcode), 0, head_cycles + 4 * (2 + 4) + 4 + 1 + 1 + 1)
+            # Two blocks; an index list has no count.
+            yield from measure(by_list(rng), 0, head_cycles + 4 * 2)
 
     run_simulation(dut, bench())

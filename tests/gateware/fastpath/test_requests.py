@@ -16,18 +16,20 @@ from dibber.fastpath.requests import Requests
 
 from compiled import run_simulation
 from drive import drive, finish, sink, source
-from test_fast_commands import (
+from fast_slots import (
     FAULTS,
+    LIST_FAULTS,
     NODE_ID,
     PUT_FAULTS,
     inline,
-    offer,
-    owner,
-    product_is,
+    levels_are_known,
+    listed,
     put,
     put_word,
+    walks_are_good,
     word,
 )
+from test_fast_commands import offer, owner
 
 ARRIVAL = ("value", "node", "is_message", "response", "slot", "endpoint")
 
@@ -137,23 +139,17 @@ def test_what_is_not_taken_reaches_the_program_once_in_the_order_in_which_it_cam
 FIELDS = ("kind", "lane", "node", "endpoint", "slot", "cookie", "length")
 
 
-def walks_are_good(slot):
-    levels, length = slot[2], word(slot, 8)
-    (offset,) = struct.unpack_from("<Q", slot, INLINE["offset"].offset)
-    return (
-        levels & 15 <= 3
-        and levels >> 4 <= 3
-        and 0 < length <= C.FAST_LENGTH
-        and product_is(slot, "source", levels & 15, length)
-        and product_is(slot, "target", levels >> 4, length)
-        and offset < 2**48
-        and (levels >> 4 or offset + length - 1 < 2**48)
-    )
-
-
 def judge_get(slot, request):
     """Fields of the answer to another node's get, or None; as get.c, get_asked."""
-    if slot[0] != OPCODE.GET or not walks_are_good(slot):
+    length = word(slot, 8)
+    (offset,) = struct.unpack_from("<Q", slot, INLINE["offset"].offset)
+    if (
+        slot[0] != OPCODE.GET
+        or not levels_are_known(slot[2])
+        or not 0 < length <= C.FAST_LENGTH
+        or offset >= 2**48
+        or not walks_are_good(slot, slot[2], length, offset)
+    ):
         return None
     return dict(
         kind=FAST_KIND.ANSWER,
@@ -200,13 +196,12 @@ def ask(dut, request):
 
 
 def some_get(rng):
-    slot = put(rng)
+    make, spoils = rng.choice([(put, FAULTS | PUT_FAULTS), (listed, LIST_FAULTS)])
+    slot = make(rng)
     slot[0], slot[1] = OPCODE.GET, rng.randrange(256)
     put_word(slot, 4, rng.getrandbits(32))  # the asker's: any
     if rng.random() < 0.4:
-        faults = {
-            name: fault for name, fault in (FAULTS | PUT_FAULTS).items() if name not in FREE_TO_ASK
-        }
+        faults = {name: fault for name, fault in spoils.items() if name not in FREE_TO_ASK}
         faults[rng.choice(sorted(faults))](rng, slot)
     return slot
 
