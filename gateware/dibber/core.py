@@ -334,17 +334,17 @@ class DibberCore(LiteXModule):
 
     def connect_orders(self):
         """Orders of the control program and of the fast path to the engines, and their ends."""
-        fast, program, send, packet = self.fast, self.program.registers, self.deposit.send, self.packet
+        fast, program, deposit, packet = self.fast, self.program.registers, self.deposit, self.packet
         self.comb += [
             program.jobs.connect(fast.jobs.program),
             program.job_space.eq(fast.jobs.space),
-            fast.jobs.source.connect(send.jobs),
+            fast.jobs.source.connect(deposit.jobs),
             program.express.connect(fast.expresses.program),
             program.express_space.eq(fast.expresses.space),
             fast.expresses.source.connect(packet.express),
-            send.done.connect(fast.contexts.job_done_in),
+            deposit.job_ends.connect(fast.contexts.job_done_in),
             fast.contexts.job_done.connect(program.job_done),
-            program.send_moved.eq(self.deposit.moved),
+            program.send_moved.eq(deposit.moved),
         ]
 
     # Flows ----------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ class DibberCore(LiteXModule):
 
             # Reset.
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [*ends.stopped, self.fast, *program.stopped, deposit.send, *packet.transmitter.sending]],
+                for module in [*ends.stopped, self.fast, *program.stopped, *deposit.sending, *packet.transmitter.sending]],
         ]
         self.sync += [
             was_halted.eq(halt.reset),
