@@ -21,7 +21,8 @@ class Counters(LiteXModule):
 
     Parameters
     ----------
-    pulses     : dict of word number -> Signal() that is 1 for each cycle that counts
+    pulses     : dict of word number -> Signal() that is 1 for each cycle that counts; a wider one
+                 counts by its value
     data_width : bits of a line
 
     Attributes
@@ -64,10 +65,11 @@ class Counters(LiteXModule):
         for word, pulse in pulses.items():
             line, lane = divmod(word, lanes)
             low, mark  = Signal(bits), Signal()
+            wraps      = pulse & (low == 2**bits - 1) if len(pulse) == 1 else low + pulse >= 2**bits
             self.sync += [
                 low.eq(low + pulse),
                 If(added[line], mark.eq(0)),
-                If(pulse & (low == 2**bits - 1), mark.eq(1)),
+                If(wraps, mark.eq(1)),
             ]
             lows[line][lane] = low, mark
         self.sync += [marked[n].eq(Reduce("OR", [mark for _, mark in lane])) for n, lane in enumerate(lows)]

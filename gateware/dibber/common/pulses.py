@@ -16,20 +16,21 @@ class Pulses(LiteXModule):
     ----------
     *amounts : Signals or expressions, each the number of events in this cycle
     bits     : width of the number that can be outstanding; on average, events must be fewer than
-               cycles
+               cycles times `most`
+    most     : events that are paid in a cycle, 1 or 2
 
     Attributes
     ----------
-    pulse : Signal(), out  at the earliest 2 cycles after its event
+    pulse : Signal(), out  at the earliest 2 cycles after its event; with `most` 2 a number
     """
-    def __init__(self, *amounts, bits=3):
-        self.pulse = Signal()
+    def __init__(self, *amounts, bits=3, most=1):
+        self.pulse = Signal(max=most + 1)
 
         # # #
 
         registered = [Signal(value_bits_sign(amount)[0]) for amount in amounts]
         owed       = Signal(bits)
-        self.comb += self.pulse.eq(owed != 0)
+        self.comb += self.pulse.eq(owed != 0 if most == 1 else Mux(owed > most, most, owed))
         self.sync += [
             *[register.eq(amount) for register, amount in zip(registered, amounts)],
             owed.eq(owed + sum(registered[1:], registered[0]) - self.pulse),

@@ -85,12 +85,11 @@ def expected(length, psn, flags, skip=0):
     ]
 
 
-@pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7)])
-def test_puts_of_one_packet_are_as_with_one_link(data_width, busy):
+def test_puts_of_one_packet_are_as_with_one_link():
     jobs = [
         (command(s, t, n, node=1, flags=FLAG.NOTICE, endpoint=4, notice=n), {}) for s, t, n in PUTS
     ]
-    path = Path(jobs, data_width, busy=busy).run(lambda p: len(p.arrivals) == len(PUTS))
+    path = Path(jobs, 64).run(lambda p: len(p.arrivals) == len(PUTS))
     assert path.writes.memory == expected_memory(PUTS)
     assert path.ended == [(n, STATUS.OK, 10 * n + 1) for n in range(len(PUTS))]
 
