@@ -90,6 +90,7 @@ def info(arguments):
             ("program memory", memory_sentence(values, program)),
             ("fabric", fabric_sentence(values, link)),
             ("link", link_status.sentence(link)),
+            *([("link 1", link_status.sentence(link["second"]))] if link["second"] else []),
             (
                 "another node" if link["ring"] else "other end",
                 "not heard"
