@@ -116,7 +116,7 @@ class DibberCore(LiteXModule):
         self.deposit   = deposit   = DepositLayer(data_width, reach, links)
         places = getattr(port, "places", 0)  # packets of a channel that the port keeps
         self.packet    = packet    = PacketLayer(data_width, reach.address, places, links)
-        new_port = lambda: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
+        new_port = lambda: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE), drops=links > 1)
         self.link      = link      = port or new_port()
         self.link1     = new_port() if links > 1 else None
         self.equipment = None if serial is None else LinkEquipment()

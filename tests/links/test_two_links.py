@@ -4,6 +4,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import STATUS
@@ -91,6 +92,41 @@ def test_flows_to_two_cards_by_two_links_have_twice_the_rate_of_one(
         assert link1[sender] > 0
     ratio = round(both / max(alone), 2)
     assert figure(f"two-links-{name}", ratio, f"times one flow, two links, {name}", at_least=1.9)
+
+
+def put_elements(keys, source_stride, target_stride):
+    """A step: put 8-byte elements to card 1, UNDER_WAY times; nanoseconds."""
+    count = BLOCK // 64
+
+    def step(side):
+        source = libdibber.Walk(side.region.key, 8, 0, ((count, source_stride),))
+        target = libdibber.Walk(keys[1], 8, BLOCK, ((count, target_stride),))
+        begin = side.now()
+        for _ in range(UNDER_WAY):
+            side.endpoint.put_strided(source, target, node=1)
+        assert completions(side, UNDER_WAY) == [STATUS.OK] * UNDER_WAY
+        return side.now() - begin
+
+    return step
+
+
+def test_a_single_flow_of_strides_has_the_rate_of_its_parts(figure, capsys):
+    """The parts of a job follow one another, so the time of a strided source's reads shows."""
+    with opened("two-links:2") as network:
+        keys = network.together(register(3 * BLOCK))
+        rates = {
+            name: 1000 * UNDER_WAY * BLOCK / 8 / network.on({0: put_elements(keys, *strides)})[0]
+            for name, strides in {
+                "contiguous": (8, 8),
+                "target": (8, 64),
+                "source": (64, 8),
+            }.items()
+        }
+    with capsys.disabled():
+        print("\n8-byte elements, MB/s: " + ", ".join(f"{n} {r:.1f}" for n, r in rates.items()))
+    target, source = (round(100 * rates[n] / rates["contiguous"], 1) for n in ("target", "source"))
+    assert figure("two-links-target", target, "% of contiguous, target strided", at_least=90)
+    assert figure("two-links-source", source, "% of contiguous, source strided", at_least=90)
 
 
 # Both links lead to the same card; each card knows both routes.

@@ -11,6 +11,7 @@ import pytest
 from migen import *
 
 from dibber.interface.description import C
+from dibber.link.port import PacketDropper
 from dibber.packet.flow_table import FlowGate
 from dibber.packet.gate_turns import TURN, GateTurns
 from dibber.packet.merge import PacketMerger
@@ -245,3 +246,42 @@ def test_a_packet_that_waits_for_an_answer_keeps_its_turn(seed):
 
     bench.run(process())
     assert sum(seen["asked"]) == 1
+
+
+# Dropper ------------------------------------------------------------------------------------------
+
+
+def test_a_packet_passes_whole_or_not_at_all_as_the_link_is_when_it_begins(seed):
+    random = Random(seed)
+    dut, packets = PacketDropper(), packets_of(random, 0, 120)
+    came, begun, done = [], [], []
+
+    def sender():
+        for number, words in enumerate(packets):
+            for place, word in enumerate(words):
+                while random.random() > 0.8:
+                    yield
+                last = place == len(words) - 1
+                yield from drive(dut.sink, valid=1, data=word, last=int(last), first=int(not place))
+                yield
+                while not (yield dut.sink.ready):
+                    yield
+                if place == 0 and (yield dut.up):
+                    begun.append(number)
+                yield dut.sink.valid.eq(0)
+        done.append(True)
+
+    @passive
+    def receiver():
+        while True:
+            # A link that is down takes nothing, but the rest of a packet that has begun.
+            yield dut.source.ready.eq(int(random.random() < 0.7))
+            if random.random() < 0.05:
+                yield dut.up.eq(random.randrange(2))
+            yield
+            if (yield dut.source.valid) and (yield dut.source.ready):
+                came.append((yield dut.source.data))
+
+    run_simulation(dut, [sender(), receiver(), finish(lambda: done, 9000)])
+    assert came == [word for number in begun for word in packets[number]]
+    assert 10 < len(begun) < 110
