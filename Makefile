@@ -42,7 +42,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library ofi shmem build models switches qemu driver mpi4py bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
-        test-bitstream test-netlist test-netlist-same test-window test-ring test-boards synthesis docs figures clean
+        test-bitstream test-netlist test-netlist-same test-window test-ring test-links test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -67,6 +67,7 @@ help:
 	@echo 'make test-netlist-same  the core without options is the netlist that it was: a minute, and a part of make test'
 	@echo 'make test-window  two simulated cards with the remote window: minutes, because these cards are built first'
 	@echo 'make test-ring    simulated cards on a ring: minutes, because these cards are built first'
+	@echo 'make test-links   simulated cards with two links: minutes, because these cards are built first'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
@@ -208,7 +209,7 @@ soak: build models
 	@$(PYTEST) tests/soak/link_figures.py tests/soak/late_answer.py
 	@$(MAKE) --no-print-directory switches
 	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
-	@$(MAKE) --no-print-directory test-window test-ring
+	@$(MAKE) --no-print-directory test-window test-ring test-links
 	@$(MAKE) --no-print-directory ofi mpi4py
 	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
 	@$(PYTEST) tests/soak/mpi_faults.py
@@ -254,6 +255,12 @@ test-netlist-same: install
 test-window: firmware library qemu
 	$(call step,window,the simulated card with the remote window,$(PYTHON) hw/sim/build.py --window)
 	@$(PYTEST) --junitxml build/junit-window.xml tests/window
+
+# Cards with two links are a build of their own, too.
+test-links: firmware library
+	$(call step,two-links,the simulated card with two links,$(PYTHON) hw/sim/build.py --fabric two-links)
+	$(call step,switch-8,a switch of 8 ports,$(PYTHON) hw/sim/build.py --switch 8)
+	@$(PYTEST) --junitxml build/junit-links.xml tests/links
 
 # Cards on a ring are a build of their own, too.
 test-ring: firmware library

@@ -25,8 +25,8 @@ Ports of `dibber_card` (dw: data width):
     serial_rx_valid, serial_rx_data[32], serial_rx_k[4]                     in
     serial_rx_code_error[4], serial_rx_disparity_error[4]                   in
     serial_rx_signal                               in    the receiver sees a signal
-    serial2_*                                      the same of the cable PREVIOUS; only with a pair of
-                                                         rings
+    serial2_*                                      the same of the cable PREVIOUS of a pair of rings, or
+                                                         of link 1 of two links
     with --mtu, in place of serial_*, the frame streams of a MAC (dibber/layouts.py, frame_layout):
     frame_tx_{valid,ready,last}, frame_tx_data[64], frame_tx_bytes[4]       out
     frame_rx_{valid,last,error}, frame_rx_data[64], frame_rx_bytes[4]       in
@@ -127,7 +127,9 @@ class SimMAC(LiteXModule):
 # Card ---------------------------------------------------------------------------------------------
 
 # By name, as `link.fabric` of a profile: the port in place of a LinkPort, on the serial PHY.
-FABRICS = {"direct": lambda: None, "ring": RingPort, "ring-pair": RingPairPort}
+FABRICS = {"direct": lambda: None, "two-links": lambda: None, "ring": RingPort, "ring-pair": RingPairPort}
+# Those with two serial PHYs.
+TWO_CABLES = ("two-links", "ring-pair")
 
 class SimCard(LiteXModule):
     """The core and its ports. `ios` is the set of signals that become ports."""
@@ -147,12 +149,13 @@ class SimCard(LiteXModule):
             ethernet = EthernetPort(**options) if peers == 1 else EthernetStar(peers, **options)
         serial: SimSerialPHY | list[SimSerialPHY] | None = self.serial if mtu is None else None
         phys        = {"serial": self.serial}
-        if fabric == "ring-pair":
+        if fabric in TWO_CABLES:
             self.serial2    = SimSerialPHY("serial2")
             phys["serial2"] = self.serial2
             serial          = [self.serial, self.serial2]
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes, port=ethernet or FABRICS[fabric](), window=window, hold_off=True)
+            sram_bytes=sram_bytes, port=ethernet or FABRICS[fabric](), window=window, hold_off=True,
+            links=2 if fabric == "two-links" else 1)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
         self.ios    = {self.cd_sys.clk, self.cd_sys.rst}
@@ -247,7 +250,7 @@ def main() -> None:
     parser.add_argument("--output",     type=pathlib.Path, required=True, help="directory to write to")
     args = parser.parse_args()
     if args.mtu and args.fabric != "direct":
-        parser.error("--mtu and --fabric exclude each other: a ring is serial")
+        parser.error("--mtu and --fabric exclude each other: those links are serial")
     generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers, args.fabric,
         args.bulk_width)
 

@@ -59,17 +59,21 @@ static RARE uint32_t take_naks(void)
 
 static RARE uint32_t take_link(void)
 {
-	struct set active;
+	uint32_t changed = REG_READ(LINK_CHANGED);
+	struct set active, nodes;
 	uint32_t number;
 
-	REG_WRITE(LINK_CHANGED, 1);
+	set_clear(&nodes);
+	REG_WRITE(LINK_CHANGED, changed);
 	fast_claim_active();
 	set_copy(&active, &flow_active);
 	trace(DIBBER_TRACE_LINK, REG_READ(LINK), active.word[0]);
-	if (REG_READ(LINK))
-		while (set_take(&active, &number))
-			if (is_lost(number))
-				rewind(number);
+	for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		if (routes_link(node, changed))
+			set_add(&nodes, node);
+	while (set_take(&active, &number))
+		if (set_has(&nodes, number % DIBBER_NODES) && is_lost(number))
+			rewind(number);
 	return 1;
 }
 
@@ -113,7 +117,7 @@ static RARE void expire(uint32_t number)
 
 /* `works`: the target says that it is storing. `sends`: the send engine made progress. Both
  * are about the time since the last tick. */
-static void tick(uint32_t number, bool link, bool works, bool sends)
+static void tick(uint32_t number, bool works, bool sends)
 {
 	struct flow *flow = &flows[number];
 	bool empty = is_empty(number);
@@ -160,7 +164,7 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	if (!waits || !is_lost(number)) {
 		/* It has not left yet, or is being queued again. */
 		flow->waited = 0;
-	} else if (++flow->waited > flow->patience && link) {
+	} else if (++flow->waited > flow->patience && routes_up(number % DIBBER_NODES)) {
 		/* From the second useless replay on. */
 		if (flow->patience >= 4 * MCP_PATIENCE)
 			routes_turn(number % DIBBER_NODES);
@@ -176,14 +180,29 @@ static void tick(uint32_t number, bool link, bool works, bool sends)
 	}
 }
 
+/* Flows to these nodes have another link. What is on the way by the old one is sent again. */
+static RARE void come_back(struct set *nodes)
+{
+	uint32_t node;
+
+	while (set_take(nodes, &node))
+		for (uint32_t number = node; number < DIBBER_LANES * DIBBER_NODES;
+		     number += DIBBER_NODES) {
+			fast_claim(number);
+			flow_acknowledge(number);
+			if (is_lost(number))
+				rewind(number);
+			set_add(&flow_work, number);
+		}
+}
+
 RARE uint32_t replay_timer_handler(void)
 {
 	static uint32_t next;
 	uint32_t now = REG_READ(CYCLES_LOW);
 	bool sends = REG_READ(SEND_MOVED);
-	struct set works, active;
+	struct set works, active, back;
 	uint32_t done, number;
-	bool link;
 
 	SET_READ(PEER_WORKS, works);
 	mcp_alive();
@@ -201,16 +220,17 @@ RARE uint32_t replay_timer_handler(void)
 	}
 	done = message_tick(&works, sends);
 	if (request_receives | send_waiting)
-		send_tick(REG_READ(LINK));
+		send_tick(FIELD_GET(LINK, UP, REG_READ(LINK)));
 	fast_tick(&works, sends);
-	routes_tick(now);
+	set_clear(&back);
+	routes_tick(now, &back);
+	come_back(&back);
 	set_copy(&active, &flow_active);
 	if (!set_any(&active))
 		return done;
-	link = REG_READ(LINK);
 	while (set_take(&active, &number)) {
 		mcp_alive();
-		tick(number, link, number >= MCP_BULK && set_has(&works, number), sends);
+		tick(number, number >= MCP_BULK && set_has(&works, number), sends);
 	}
 	return 1;
 }

@@ -12,11 +12,17 @@
 #include "flows/flow.h"
 #include "trace.h"
 
-/* The number of hops is in the lowest four bits of a route. */
+/* The number of hops is in the lowest bits of a route. Bit 3 is its link, on a card with two. */
 #define HOPS(route) ((route) & 0xf)
+#define LINK_BIT    8u
 
 static struct set known;	    /* nodes that have routes */
 static uint32_t seen[DIBBER_NODES]; /* what it acknowledged last, on both lanes */
+
+/* The place, plus one, of a route that was left because its link went down; 0: none was. */
+static uint8_t left[DIBBER_NODES];
+static uint32_t link_changed; /* when a link went up or down last */
+#define LINK_TICKS 20	      /* that all links must be as they are before a route is taken again */
 
 /* Hardware's table keeps what the last program wrote, because acknowledgements must go on
  * while no program runs. */
@@ -37,7 +43,54 @@ RARE void routes_boot(void)
 
 RARE bool route_is_possible(uint32_t route)
 {
+	if (FIELD_GET(LINK, TWO, REG_READ(LINK)))
+		route &= ~LINK_BIT;
 	return HOPS(route) <= DIBBER_ROUTE_HOPS;
+}
+
+/* Whether the link of a route is among `links`, one bit a link. */
+static bool begins_at(uint32_t route, uint32_t links)
+{
+	return links >> (route & LINK_BIT ? 1 : 0) & 1;
+}
+
+static uint32_t current_route(uint32_t node)
+{
+	struct dibber_mcp_routes *routes = &mcp_shared.routes[node];
+
+	return routes->valid ? routes->route[routes->current] : 0;
+}
+
+RARE bool routes_up(uint32_t node)
+{
+	return begins_at(current_route(node), FIELD_GET(LINK, UP, REG_READ(LINK)));
+}
+
+/* The places of a node's routes whose link is UP; all valid ones, if there is none. */
+static RARE uint32_t usable(struct dibber_mcp_routes *routes)
+{
+	uint32_t up = FIELD_GET(LINK, UP, REG_READ(LINK));
+	uint32_t places = 0;
+
+	for (uint32_t place = 0; place < DIBBER_ROUTES; place++)
+		if (routes->valid >> place & 1 && begins_at(routes->route[place], up))
+			places |= 1u << place;
+	return places ? places : routes->valid;
+}
+
+/* Take the first usable route from `place` on. */
+static RARE void turn(uint32_t node, uint32_t place)
+{
+	struct dibber_mcp_routes *routes = &mcp_shared.routes[node];
+
+	if (!routes->valid)
+		return;
+	place = next_turn(usable(routes), place);
+	if (place == routes->current)
+		return;
+	routes->changes++;
+	use(node, place);
+	trace(DIBBER_TRACE_ROUTE, node, place);
 }
 
 RARE enum dibber_status routes_set(uint32_t tag)
@@ -53,17 +106,32 @@ RARE enum dibber_status routes_set(uint32_t tag)
 	    !route_is_possible(route))
 		return DIBBER_STATUS_BAD_ARGUMENT;
 	routes = &mcp_shared.routes[node];
+	left[node] = 0;
 	routes->route[place] = route;
 	routes->valid = (routes->valid & ~(1u << place)) | valid << place;
 	if (routes->valid)
 		set_add(&known, node);
 	else
 		set_remove(&known, node);
-	use(node, routes->valid ? lowest_bit(routes->valid) : 0);
+	use(node, routes->valid ? lowest_bit(usable(routes)) : 0);
 	return DIBBER_STATUS_OK;
 }
 
-RARE void routes_tick(uint32_t now)
+/* The link of the route that was left is UP again, and stays so: take this route again. */
+static RARE bool come_back(uint32_t node, uint32_t now)
+{
+	uint32_t place = left[node] - 1u;
+
+	if (!left[node] || now - link_changed < LINK_TICKS * mcp_tick ||
+	    !begins_at(mcp_shared.routes[node].route[place], FIELD_GET(LINK, UP, REG_READ(LINK))))
+		return false;
+	left[node] = 0;
+	use(node, place);
+	trace(DIBBER_TRACE_ROUTE, node, place);
+	return true;
+}
+
+RARE void routes_tick(uint32_t now, struct set *back)
 {
 	struct set nodes;
 	uint32_t node;
@@ -76,20 +144,27 @@ RARE void routes_tick(uint32_t now)
 		if (seen[node] != acked)
 			mcp_shared.routes[node].heard = now;
 		seen[node] = acked;
+		if (come_back(node, now))
+			set_add(back, node);
 	}
 }
 
 RARE void routes_turn(uint32_t node)
 {
-	struct dibber_mcp_routes *routes = &mcp_shared.routes[node];
-	uint32_t place;
+	left[node] = 0;
+	turn(node, mcp_shared.routes[node].current + 1u);
+}
 
-	if (!routes->valid)
-		return;
-	place = next_turn(routes->valid, routes->current + 1u);
-	if (place == routes->current)
-		return;
-	routes->changes++;
-	use(node, place);
-	trace(DIBBER_TRACE_ROUTE, node, place);
+RARE bool routes_link(uint32_t node, uint32_t changed)
+{
+	uint32_t place = mcp_shared.routes[node].current;
+	bool before = begins_at(current_route(node), changed);
+
+	link_changed = REG_READ(CYCLES_LOW);
+	if (!routes_up(node)) {
+		turn(node, place + 1u);
+		if (mcp_shared.routes[node].current != place && !left[node])
+			left[node] = place + 1;
+	}
+	return before && routes_up(node);
 }

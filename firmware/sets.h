@@ -97,6 +97,12 @@ static ALWAYS void set_copy(struct set *set, const struct set *from)
 		set->word[i] = from->word[i];
 }
 
+static ALWAYS void set_clear(struct set *set)
+{
+	for (uint32_t i = 0; i < SET_WORDS; i++)
+		set->word[i] = 0;
+}
+
 /* Make a set that of the numbers below `count`. */
 static ALWAYS void set_fill(struct set *set, uint32_t count)
 {

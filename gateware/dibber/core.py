@@ -15,7 +15,7 @@ from dibber.host.flash import FlashPort
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C, CHANNEL, LANE, STATUS
 from dibber.interface.register_bank import connect_lines
-from dibber.link.equipment import LinkEquipment, attach_equipment, attach_pair, attach_port
+from dibber.link.equipment import LinkEquipment, attach_equipment, attach_pair, attach_port, attach_second
 from dibber.link.ethernet.star import EthernetStar
 from dibber.link.port import LinkPort
 from dibber.mcp.control_program import ControlProgram
@@ -95,6 +95,8 @@ class DibberCore(LiteXModule):
     window     : the card has the remote window: BAR 2, for which the PHY has `in_aperture` (see
                  HostInterface). The last endpoint belongs to it
     hold_off   : interrupts can be held by count and time (HoldOff); not with `host`
+    links      : 1 or 2. With 2, `serial` is a list of two PHYs, and there is no `port`. The test
+                 equipment stands at link 0
 
     Attributes
     ----------
@@ -103,19 +105,23 @@ class DibberCore(LiteXModule):
                       transport
     """
     def __init__(self, platform, phy, serial, data_width, clock_hz, board="", flash=None, reach=FAR, endpoints=C.ENDPOINTS,
-                 sram_bytes=SRAM_BYTES, host=None, port=None, window=False, hold_off=False):
+                 sram_bytes=SRAM_BYTES, host=None, port=None, window=False, hold_off=False, links=1):
         assert host is None or not hold_off
+        assert links == 1 or port is None
         # The Column -------------------------------------------------------------------------------
 
         self.host      = host      = host or HostInterface(
             phy, data_width, sram_bytes, reach.address, patience=int(clock_hz*BUS_MASTER_SECONDS),
             aperture=C.APERTURE_BYTES if window else 0, hold_off=hold_off)
-        self.deposit   = deposit   = DepositLayer(data_width, reach)
+        self.deposit   = deposit   = DepositLayer(data_width, reach, links)
         places = getattr(port, "places", 0)  # packets of a channel that the port keeps
         widths = {CHANNEL.EXPRESS: 32, CHANNEL.BULK: getattr(port, "bulk_width", 32)}
+        self.widths    = widths
         self.packet    = packet    = PacketLayer(
-            data_width, reach.address, places, widths[CHANNEL.BULK])
-        self.link      = link      = port or LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE))
+            data_width, reach.address, places, widths[CHANNEL.BULK], links)
+        new_port = lambda: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE), drops=links > 1)
+        self.link      = link      = port or new_port()
+        self.link1     = new_port() if links > 1 else None
         self.equipment = None if serial is None else LinkEquipment()
         pair           = hasattr(port, "cables")
         if pair:
@@ -124,14 +130,16 @@ class DibberCore(LiteXModule):
         # Beside It --------------------------------------------------------------------------------
 
         # Of the slots' readers the commands are the favourite; the processor asks late.
-        self.endpoints = ends      = Endpoints(data_width, endpoints, reach.address, readers=7, writers=3, favourite=5, late=(0, 7))
+        self.endpoints = ends      = Endpoints(
+            data_width, endpoints, reach.address, readers=6 + links, writers=3, favourite=5, late=(0, 6 + links))
         self.fast      = fast      = FastPath(data_width, endpoints)
         self.counter_sources = [host.counters, ends.counters, deposit.counters, packet.counters, link.counters,
             fast.counters, self.busy_counters()]
         self.flash     = None if flash is None else FlashPort(data_width, clock_hz, flash)
         self.registers = registers = HostRegisters(data_width, clock_hz, collect_counters(*self.counter_sources), board, self.flash, endpoints, sram_bytes,
-            window=window, frames=getattr(port, "frame_counters", None), ring=hasattr(port, "scrubber"), hold_off=hold_off, pair=pair)
-        self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes)
+            window=window, frames=getattr(port, "frame_counters", None), ring=hasattr(port, "scrubber"), hold_off=hold_off,
+            pair=pair, link1=None if self.link1 is None else self.link1.counters)
+        self.program   = program   = ControlProgram(platform, data_width, registers.shown, registers.cycles, endpoints, sram_bytes, links)
         self.dmi       = program.processor.dmi
         self.window    = RemoteWindow(data_width, endpoints - 1, endpoints) if window else None
 
@@ -173,6 +181,7 @@ class DibberCore(LiteXModule):
             self.comb += [extended.eq(host.extended_tags) for extended in deposit.extended_tags]
 
         # Deposit and packet: sent, lane BULK, lane EXPRESS.
+        self.cutters = []
         self.comb += [
             send.packets.connect(packet.packets),
             send.payload.connect(packet.payload_in),
@@ -190,16 +199,12 @@ class DibberCore(LiteXModule):
             packet.inbox_freed.eq(lander.inbox_freed),
         ]
 
-        # Packet and link. A packet may be under way when its source is halted; acknowledgements are
-        # not halted.
-        self.cutters = []
-        for channel in [CHANNEL.EXPRESS, CHANNEL.BULK]:
-            self.add_module(f"cutter{channel}", cutter := Cutter(widths[channel]))
-            self.cutters.append(cutter)
-            self.comb += [
-                packet.sources[channel].connect(cutter.sink),
-                cutter.source.connect(link.sinks[channel]),
-            ]
+        if self.link1 is None:
+            self.connect_link(link, packet.sources, packet.sinks)
+        else:
+            for port, sources, sinks in zip([link, self.link1], packet.sources, packet.sinks):
+                self.connect_link(port, sources, sinks)
+            self.connect_links(serial[1])
         if packet.places:
             for lane, channel in (LANE.EXPRESS, CHANNEL.EXPRESS), (LANE.BULK, CHANNEL.BULK):
                 self.comb += [
@@ -208,11 +213,38 @@ class DibberCore(LiteXModule):
                     packet.gone[lane].eq(link.gone[channel]),
                 ]
         self.comb += [
-            packet.sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
-            *[link.sources[n].connect(packet.sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
-            link.sources[CHANNEL.SPARE].ready.eq(1),
             *([link.number.eq(self.registers.node_id)] if isinstance(link, EthernetStar) else []),
-            *self.connect_serial(serial),
+            *self.connect_serial(serial if self.link1 is None else serial[0]),
+        ]
+
+    def connect_link(self, link, sources, sinks):
+        """Packets and a link. A packet may be under way when its source is halted; acknowledgements
+        are not halted.
+        """
+        for channel in [CHANNEL.EXPRESS, CHANNEL.BULK]:
+            self.add_module(f"cutter{len(self.cutters)}", cutter := Cutter(self.widths[channel]))
+            self.cutters.append(cutter)
+            self.comb += [
+                sources[channel].connect(cutter.sink),
+                cutter.source.connect(link.sinks[channel]),
+            ]
+        self.comb += [
+            sources[CHANNEL.CONTROL].connect(link.sinks[CHANNEL.CONTROL]),
+            *[link.sources[n].connect(sinks[n]) for n in [CHANNEL.CONTROL, CHANNEL.EXPRESS, CHANNEL.BULK]],
+            link.sources[CHANNEL.SPARE].ready.eq(1),
+        ]
+
+    def connect_links(self, serial):
+        """What a card with two links has between its layers, and link 1 with its PHY `serial`."""
+        turns, transmitter = self.deposit.turns, self.packet.transmitter
+        splitter = transmitter.splitter
+        self.comb += [
+            turns.homes.eq(transmitter.homes),
+            turns.came.eq(transmitter.came),
+            turns.room.eq(splitter.room),
+            splitter.reserve.eq(turns.reserve),
+            splitter.cancel.eq(turns.cancel),
+            *attach_second(self.link1, serial, self.registers),
         ]
 
     def connect_serial(self, serial):
@@ -244,8 +276,8 @@ class DibberCore(LiteXModule):
     def connect_slots(self):
         """The blocks that read and write slots, in the order that `favourite` and `late` count."""
         processor, deposit, packet, fast, slots = self.program.processor, self.deposit, self.packet, self.fast, self.endpoints.slots
-        readers = [processor.reader, deposit.send.slot, packet.slot, packet.express_slot, deposit.atomic.slot, fast.commands.slot,
-            fast.answers.slot]
+        readers = [processor.reader, deposit.send.slot, packet.slots[0], packet.express_slot, deposit.atomic.slot, fast.commands.slot,
+            fast.answers.slot, *packet.slots[1:]]
         writers = [processor.writer, deposit.lander.slot, deposit.atomic.reply]
         self.comb += [client.connect(port)
             for client, port in zip(readers + writers, slots.readers + slots.writers, strict=True)]
@@ -347,17 +379,17 @@ class DibberCore(LiteXModule):
 
     def connect_orders(self):
         """Orders of the control program and of the fast path to the engines, and their ends."""
-        fast, program, send, packet = self.fast, self.program.registers, self.deposit.send, self.packet
+        fast, program, deposit, packet = self.fast, self.program.registers, self.deposit, self.packet
         self.comb += [
             program.jobs.connect(fast.jobs.program),
             program.job_space.eq(fast.jobs.space),
-            fast.jobs.source.connect(send.jobs),
+            fast.jobs.source.connect(deposit.jobs),
             program.express.connect(fast.expresses.program),
             program.express_space.eq(fast.expresses.space),
             fast.expresses.source.connect(packet.express),
-            send.done.connect(fast.contexts.job_done_in),
+            deposit.job_ends.connect(fast.contexts.job_done_in),
             fast.contexts.job_done.connect(program.job_done),
-            program.send_moved.eq(self.deposit.moved),
+            program.send_moved.eq(deposit.moved),
         ]
 
     # Flows ----------------------------------------------------------------------------------------
@@ -393,7 +425,7 @@ class DibberCore(LiteXModule):
             program.naked.eq(packet.naked),
             program.works.eq(packet.works),
             program.storing.eq(packet.storing),
-            program.link_up.eq(self.link.up),
+            program.link_up.eq(self.link.up if self.link1 is None else Cat(self.link.up, self.link1.up)),
             packet.left.flow.eq(program.left.flow),
             *assign(program.left, packet.left, psn="psn", valid="valid", vain="vain"),
             *[[lookup.flow.eq(user.flow), user.psn.eq(lookup.psn)]
@@ -451,7 +483,7 @@ class DibberCore(LiteXModule):
 
             # Reset.
             *[HaltInserter()(module).halt.eq(halt.reset)
-                for module in [*ends.stopped, self.fast, *program.stopped, deposit.send, *packet.transmitter.sending]],
+                for module in [*ends.stopped, self.fast, *program.stopped, *deposit.sending, *packet.transmitter.sending]],
         ]
         self.sync += [
             was_halted.eq(halt.reset),

@@ -10,6 +10,7 @@
                                                  build/sim/dibber-sim-128-156.25-mtu9000-peers8-bulk64
     python hw/sim/build.py --profile gen2x1 --fabric ring
                                                  build/sim/dibber-sim-64-ring: a node of a ring
+    python hw/sim/build.py --fabric two-links    build/sim/dibber-sim-128-two-links: two links a card
     python hw/sim/build.py --test                build/sim/dibber-sim-test and host-model-bench,
                                                  without a Verilated core
     python hw/sim/build.py --replay              build/sim/dibber-replay-128: gives recorded pins
@@ -77,7 +78,8 @@ VERILATOR_FLAGS = [
 ]
 
 SWITCH_PORTS = (4, 8, 16)
-FABRICS = ("direct", "ring", "ring-pair")  # of boards/sim.py
+FABRICS = ("direct", "two-links", "ring", "ring-pair")  # of boards/sim.py
+TWO_CABLES = ("two-links", "ring-pair")  # cards with two serial ports
 
 # Tools --------------------------------------------------------------------------------------------
 
@@ -471,7 +473,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
             f"{CXXFLAGS} -DDIBBER_DATA_WIDTH={shape.width} -DDIBBER_CLOCK_MHZ={shape.clock}"
             f" -DDIBBER_MTU={shape.mtu} -DDIBBER_BULK_WIDTH={shape.bulk_width}"
             f" -DDIBBER_PEERS={shape.peers} -DDIBBER_FABRIC='\"{shape.fabric}\"'"
-            + (" -DDIBBER_PAIR" if shape.fabric == "ring-pair" else "")
+            + (" -DDIBBER_TWO_CABLES" if shape.fabric in TWO_CABLES else "")
             + (" -DDIBBER_COUNTED" if variant.counted else "")
             + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,

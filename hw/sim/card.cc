@@ -91,7 +91,7 @@ public:
             model_.serial_rx_disparity_error = in.serial_rx_disparity_error;
         }
 #endif
-#ifdef DIBBER_PAIR
+#ifdef DIBBER_TWO_CABLES
         model_.serial2_tx_ready = in.second.serial_tx_ready;
         model_.serial2_rx_signal = in.second.serial_rx_signal;
         model_.serial2_rx_valid = in.second.serial_rx_valid;
@@ -127,7 +127,7 @@ public:
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
         out.serial_loopback = model_.serial_loopback;
 #endif
-#ifdef DIBBER_PAIR
+#ifdef DIBBER_TWO_CABLES
         out.second.serial_tx = {model_.serial2_tx_data, model_.serial2_tx_k};
         out.second.serial_loopback = model_.serial2_loopback;
 #endif

@@ -274,8 +274,8 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.link.switch_queue_bytes =
         reader.integer_or("link.switch_queue_bytes", 9300, 1 << 24, 128 * 1024);
     p.link.fabric = reader.word_or("link.fabric", "direct");
-    if (p.link.fabric != "direct" && !p.is_ring() && !p.is_pair())
-        reader.fail("'link.fabric' must be \"direct\", \"ring\" or \"ring-pair\"");
+    if (p.link.fabric != "direct" && !p.has_two_links() && !p.is_ring() && !p.is_pair())
+        reader.fail("'link.fabric' must be \"direct\", \"two-links\", \"ring\" or \"ring-pair\"");
     p.link.frame_loss = reader.number_or("link.frame_loss", 0, 1, 0);
     p.link.frame_late = reader.number_or("link.frame_late", 0, 1, 0);
 

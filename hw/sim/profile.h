@@ -76,7 +76,8 @@ struct Profile {
         double frame_loss;           /* share of frames that are lost, by the seed */
         double frame_late;           /* share of frames that the next one overtakes, by the seed */
         unsigned switch_queue_bytes; /* of each output of an Ethernet switch */
-        std::string fabric;          /* "direct", "ring" (each card is a node), or "ring-pair" */
+        std::string fabric;          /* "direct", "two-links" (a card has two ports), "ring"
+                                      * (each card is a node), or "ring-pair" */
     } link;
 
     /* Of the CPU. The times in `cpu` are computed with it. */
@@ -115,6 +116,10 @@ struct Profile {
 
     /* Each card is on two rings that go opposite ways, and has two cables. */
     bool is_pair() const { return link.fabric == "ring-pair"; }
+
+    bool has_two_links() const { return link.fabric == "two-links"; }
+
+    unsigned card_ports() const { return is_pair() || has_two_links() ? 2 : 1; }
 
     /* Picoseconds that a TLP of `header` + `payload` bytes holds one direction of PCIe. */
     double pcie_ps(unsigned bytes) const

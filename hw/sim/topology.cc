@@ -40,16 +40,21 @@ public:
     Topology read()
     {
         for (auto&& [key, node] : root_)
-            if (key != "cards" && key != "switch" && key != "cable")
+            if (key != "cards" && key != "links" && key != "switch" && key != "cable")
                 fail(node, "unknown key '" + std::string(key.str()) + "'");
         const toml::node* cards = root_.get("cards");
         if (!cards)
             fail("key 'cards' is missing");
         topology_.cards = integer(*cards, "cards", 1, DIBBER_NODES);
-        topology_.card_ports = profile_.is_pair() ? 2 : 1;
+        topology_.card_ports = profile_.card_ports();
+        if (const toml::node* links = root_.get("links"))
+            if (integer(*links, "links", 1, 2) != (profile_.has_two_links() ? 2 : 1))
+                fail(*links, "the cards of fabric '" + profile_.link.fabric + "' of profile " +
+                                 profile_.name + " have " +
+                                 (profile_.has_two_links() ? "two links" : "one link"));
         each("switch", [this](auto& table) { read_switch(table); });
         each("cable", [this](auto& table) { read_cable(table); });
-        if (profile_.link.fabric != "direct" && !topology_.switches.empty())
+        if ((profile_.is_ring() || profile_.is_pair()) && !topology_.switches.empty())
             fail("a switch has no port for a ring: fabric '" + profile_.link.fabric +
                  "' of profile " + profile_.name);
         return std::move(topology_);
@@ -256,7 +261,7 @@ int Topology::find_cable(const std::string& wanted) const
 
 Topology cabled_cards(unsigned cards, const Profile& profile)
 {
-    Topology topology{cards, profile.is_pair() ? 2u : 1u, {}, {}};
+    Topology topology{cards, profile.card_ports(), {}, {}};
     Topology::Cable cable{"cable0", {}, profile.link.length_m, profile.link.bit_error_rate};
     bool round = profile.is_ring() || profile.is_pair();
     for (unsigned n = 0; n < cards && round; n++) {
@@ -269,6 +274,12 @@ Topology cabled_cards(unsigned cards, const Profile& profile)
         cable.ends.push_back({n, 0});
     if (!round)
         topology.cables.push_back(cable);
+    if (profile.card_ports() == 2 && !round) {
+        cable.name = "cable1";
+        for (auto& end : cable.ends)
+            end.port = 1;
+        topology.cables.push_back(cable);
+    }
     return topology;
 }
 

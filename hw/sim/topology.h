@@ -2,8 +2,12 @@
  *
  * The file of --topology is TOML:
  *
- *     cards = 2                            # card0, card1, ...; a card has port 0 alone, or with
- *                                          # fabric ring-pair port 0 (NEXT) and 1 (PREVIOUS)
+ *     cards = 2                            # card0, card1, ...; a card has port 0 alone; or with
+ *                                          # fabric ring-pair port 0 (NEXT) and 1 (PREVIOUS); or
+ *                                          # with fabric two-links port 0 and 1
+ *
+ *     links = 2                            # links a card, 1 or 2: for fabric two-links. If absent:
+ *                                          # those of the profile
  *
  *     [[switch]]
  *     name  = "hub"                        # if absent: switch0, switch1, ... in their order
@@ -70,9 +74,9 @@ struct Topology {
     int find_cable(const std::string& name) const;
 };
 
-/* One card with a cable whose far end is open, or two cards and the cable between them. If the
- * profile's fabric is a ring or a pair of rings: two cards and a cable from each to the other, or
- * one to itself. */
+/* One card with a cable whose far end is open, or two cards and the cable between them. With two
+ * links a card, port 1 has a cable of its own. If the profile's fabric is a ring or a pair
+ * of rings: two cards and a cable from each to the other, or one to itself. */
 Topology cabled_cards(unsigned cards, const Profile& profile);
 
 /* Read `path`. Throws TopologyError, which names the file, the line and what is wrong. */

@@ -119,6 +119,15 @@ void fake_link(uint32_t up)
 	REG(LINK_CHANGED) = 1;
 }
 
+/* A card with two links: a bit for each in `up`. Those that change are told. */
+void fake_links(uint32_t up)
+{
+	uint32_t before = REG(LINK) >> DIBBER_MCP_LINK_UP_SHIFT & DIBBER_MCP_LINK_UP_MASK;
+
+	REG(LINK_CHANGED) |= before ^ up;
+	REG(LINK) = up << DIBBER_MCP_LINK_UP_SHIFT | 1u << DIBBER_MCP_LINK_TWO_SHIFT;
+}
+
 void fake_advance(uint64_t by)
 {
 	cycles += by;

@@ -476,6 +476,10 @@ class Fake:
     def link(self, up):
         self.library.fake_link(up)
 
+    def links(self, up):
+        """Two links, a bit each; those whose bit changes are told."""
+        self.library.fake_links(up)
+
 
 class Card(Fake):
     """A newly loaded control program with zeroed data, and a correct host.

@@ -146,6 +146,88 @@ def test_a_loss_that_is_healed_at_once_changes_no_route():
     assert wired.routes_to(1)["heard"] > heard
 
 
+# Two Links ----------------------------------------------------------------------------------------
+
+LINK_1 = 8  # in a route's word
+
+
+def linked(*routes, up=3):
+    """A card with two links, and these routes to node 1."""
+    wired = WiredCard()
+    wired.links(3)
+    wired.settle(1)
+    for place, route_word in enumerate(routes):
+        assert set_route(wired, place=place, route=route_word) == STATUS.OK
+    wired.links(up)
+    return wired
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+def test_flows_of_a_link_that_goes_down_take_the_other_one_at_once(dead):
+    routes = [word(1), word(2) | LINK_1] if dead == 1 else [word(2) | LINK_1, word(1)]
+    wired = linked(*routes)
+    wired.cut = {1}  # what was sent is lost
+    wired.ring(1, put(length=3 * 4096, cookie=1), inline(bytes(8), cookie=2))
+    wired.settle(2)
+    wired.cut = set()
+    wired.links(3 & ~dead)
+    wired.settle(1)
+    assert wired.routes[1] == routes[1] and wired.routes_to(1)["changes"] == 1
+    wired.settle(60 * MICROSECOND)  # no time limit of a flow has passed
+    assert wired.statuses == {1: STATUS.OK, 2: STATUS.OK}
+
+
+def test_a_link_that_stays_up_for_a_millisecond_has_its_flows_again():
+    wired = linked(word(1), word(2) | LINK_1)
+    for up in (2, 3, 2, 3):
+        wired.links(up)
+        wired.settle(300 * MICROSECOND)
+        assert wired.routes[1] == word(2) | LINK_1
+    wired.settle(900 * MICROSECOND)
+    assert wired.routes[1] == word(1)
+    wired.ring(1, put(length=2 * 4096, cookie=1))
+    wired.settle(100 * MICROSECOND)
+    assert wired.statuses == {1: STATUS.OK} and wired.routes[1] == word(1)
+
+
+def test_a_route_that_was_left_for_its_losses_is_not_taken_again():
+    wired = linked(word(1), word(2) | LINK_1)
+    wired.lose = lambda packet: wired.routes[1] == word(1)
+    wired.ring(1, put(length=4096, cookie=1))
+    for _ in range(30):
+        wired.settle(200 * MICROSECOND)
+    assert wired.statuses == {1: STATUS.OK} and wired.routes[1] == word(2) | LINK_1
+
+
+def test_flows_of_the_other_link_are_not_sent_again():
+    wired = linked(word(1))
+    wired.cut = {1}
+    wired.ring(1, inline(bytes(8), cookie=1))
+    wired.settle(2)
+    epochs = dict(wired.epoch)
+    for up in (1, 3, 1):
+        wired.links(up)
+        wired.settle(1)
+    assert wired.epoch == epochs and wired.routes_to(1)["changes"] == 0
+    wired.links(0)
+    wired.links(1)
+    wired.settle(1)
+    assert wired.epoch != epochs
+
+
+def test_a_new_route_to_a_dead_link_waits_for_it_and_one_to_a_living_link_is_taken():
+    wired = linked(word(1), up=2)
+    assert wired.routes[1] == word(1)
+    assert set_route(wired, place=1, route=word(2) | LINK_1) == STATUS.OK
+    assert wired.routes[1] == word(2) | LINK_1
+    assert set_route(wired, place=2, route=word(1, 2, 3, 4, 5, 6, 7) | LINK_1) == STATUS.OK
+
+
+def test_a_card_with_one_link_refuses_a_route_by_the_second(card):
+    assert set_route(card, route=word(1) | LINK_1) == STATUS.BAD_ARGUMENT
+    assert card.routes[1] == 0
+
+
 # Scouts -------------------------------------------------------------------------------------------
 
 

@@ -66,12 +66,11 @@ class Counters(LiteXModule):
         for word, pulse in pulses.items():
             line, lane = divmod(word, lanes)
             low, mark  = Signal(bits), Signal()
+            wraps      = pulse & (low == 2**bits - 1) if len(pulse) == 1 else low + pulse >= 2**bits
             self.sync += [
                 low.eq(low + pulse),
                 If(added[line], mark.eq(0)),
-                If(pulse & (low == 2**bits - 1) if len(pulse) == 1 else (low + pulse)[bits],
-                    mark.eq(1)
-                ),
+                If(wraps, mark.eq(1)),
             ]
             lows[line][lane] = low, mark
         self.sync += [marked[n].eq(Reduce("OR", [mark for _, mark in lane])) for n, lane in enumerate(lows)]

@@ -31,10 +31,7 @@ class Pulses(LiteXModule):
 
         registered = [Signal(value_bits_sign(amount)[0]) for amount in amounts]
         owed       = Signal(bits)
-        if most == 1:
-            self.comb += self.pulse.eq(owed != 0)
-        else:
-            self.comb += self.pulse.eq(Mux(owed > most, most, owed))
+        self.comb += self.pulse.eq(owed != 0 if most == 1 else Mux(owed > most, most, owed))
         self.sync += [
             *[register.eq(amount) for register, amount in zip(registered, amounts)],
             owed.eq(owed + sum(registered[1:], registered[0]) - self.pulse),

@@ -9,6 +9,7 @@ from litex.gen import *
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express_lander import ExpressLander
 from dibber.deposit.host_memory import HostMemory
+from dibber.deposit.job_turns import JobTurns
 from dibber.deposit.reach import FAR
 from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send_engine import SendEngine
@@ -26,10 +27,15 @@ class DepositLayer(LiteXModule):
     ----------
     data_width : 64, 128 or 256
     reach      : FAR or NEAR (deposit/reach.py): where the memory is that the PHY reads
+    links      : of the card, 1 or 2
 
     Attributes
     ----------
     memory        : HostMemory
+    jobs          : Endpoint(job_layout), in
+    job_ends      : Endpoint(job_end_layout), out
+    turns         : JobTurns before the send engine; None with one link
+    sending       : list of modules that are reset when the sending side is halted
     send, scatter, lander, atomic : the engines; their streams are the core's to connect
     flow_reset    : Record(flow_reset_layout), in
     flow_rewind   : Record(flow_rewind_layout), in
@@ -39,13 +45,17 @@ class DepositLayer(LiteXModule):
     moved         : Signal(), out           the send engine makes progress
     counters      : dict of pulses by their names in the interface description
     """
-    def __init__(self, data_width, reach=FAR):
+    def __init__(self, data_width, reach=FAR, links=1):
         bits = reach.address
         self.memory  = memory  = HostMemory(data_width, reach, lookups=4, finders=4, writers=3)
-        self.send    = send    = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits, tags=reach.gather.tags)
+        self.send    = send    = SendEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits, links, tags=reach.gather.tags)
         self.scatter = scatter = ScatterEngine(data_width, reach.walked.parameters, reach.listed.parameters, bits)
         self.lander  = lander  = ExpressLander(data_width, bits)
         self.atomic  = atomic  = AtomicUnit(data_width, reach.atomic.tags, reach.atomic.base, address_bits=bits)
+
+        self.turns   = turns   = JobTurns() if links > 1 else None
+        self.sending           = [send]
+        self.jobs, self.job_ends = send.jobs, send.done
 
         self.flow_reset    = Record(flow_reset_layout())
         self.flow_rewind   = Record(flow_rewind_layout())
@@ -57,6 +67,14 @@ class DepositLayer(LiteXModule):
             **memory.count([send, atomic, send.lists, scatter.lists, send.pages, scatter.pages])}
 
         # # #
+
+        if turns is not None:
+            self.jobs, self.job_ends = turns.sink, turns.done
+            self.sending.append(turns)
+            self.comb += [
+                turns.parts.connect(send.jobs),
+                send.done.connect(turns.ends),
+            ]
 
         # Tables -----------------------------------------------------------------------------------
 

@@ -15,18 +15,22 @@ from dibber.common.places import Place, Row
 from dibber.deposit.checksum import Checksum
 from dibber.deposit.epochs import watch_port
 from dibber.deposit.packer import dense_layout
+from dibber.packet.split import LINKS, linked_send_layout
 
 # Layout -------------------------------------------------------------------------------------------
 
-def transfer_layout():
+def transfer_layout(links=1):
     """A transfer to be cut into packets, from `skip` on; `length` is the bytes from there.
 
     `flags` are those of its last packet. With a `status` other than OK it ends before it starts.
+    With two links it is a part of a job (`JobTurns`): `more` parts follow, so its last packet has
+    neither LAST nor these flags.
     """
+    part = [] if links == 1 else [("more", 1), ("link", log2_int(LINKS))]
     return stream.EndpointDescription(
         [("node", 8), ("incarnation", 8), ("epoch", 4), ("psn", 16), ("flags", 8), ("levels", 3),
          ("endpoint", 8), ("slot", 8), ("tag", 10), ("skip", 32), ("length", 32), ("status", 8),
-         ("response", 1), ("indirect", 1), ("target", 8), ("message", 32)])
+         ("response", 1), ("indirect", 1), ("target", 8), ("message", 32), *part])
 
 # Packetizer ---------------------------------------------------------------------------------------
 
@@ -41,6 +45,11 @@ class Packetizer(LiteXModule):
     is stale at its end has the status REWOUND, before every other status; the flow drops its
     packets.
 
+    Parameters
+    ----------
+    data_width : bits of a payload line
+    links      : of the card, 1 or 2
+
     Attributes
     ----------
     transfers : Endpoint(transfer_layout), in
@@ -49,20 +58,22 @@ class Packetizer(LiteXModule):
     watch     : watch_port(), out               the transfer that is being cut, to `Epochs`
     sink      : Endpoint(dense_layout), in      no lines for transfers of 0 bytes or with a status
     payload   : Endpoint(payload_layout), out
-    packets   : Endpoint(send_layout), out      before the packet's first line
+    packets   : Endpoint(send_layout), out      before the packet's first line; with two links
+                Endpoint(linked_send_layout)
     done      : Endpoint(job_end_layout), out
 
     Cycles: one line a cycle, also from packet to packet; 2 between transfers; 2 from `begins` to
     `packets`, and from a packet's last line to the next packet; 10 from the last line to `done`,
     which waits for the checksum.
     """
-    def __init__(self, data_width):
-        self.transfers = transfers = stream.Endpoint(transfer_layout())
+    def __init__(self, data_width, links=1):
+        layout = send_layout() if links == 1 else linked_send_layout()
+        self.transfers = transfers = stream.Endpoint(transfer_layout(links))
         self.begins    = begins    = stream.Endpoint([("good", 1)])
         self.watch     = watch     = watch_port()
         self.sink      = sink      = stream.Endpoint(dense_layout(data_width))
         self.payload   = payload   = stream.Endpoint(payload_layout(data_width))
-        self.packets   = stream.Endpoint(send_layout())
+        self.packets   = stream.Endpoint(layout)
         self.done      = done      = stream.Endpoint(job_end_layout())
 
         # # #
@@ -70,7 +81,7 @@ class Packetizer(LiteXModule):
         width = data_width//8
         lines = C.PACKET_PAYLOAD//width
 
-        self.queue = queue = Place(send_layout())
+        self.queue = queue = Place(layout)
         self.ended = ended = Row(
             [("tag", 10), ("status", 8), ("psn", 16), ("node", node_bits()), ("summed", 1)], 2)
         self.comb += queue.source.connect(self.packets)
@@ -100,6 +111,9 @@ class Packetizer(LiteXModule):
         push           = Signal()
         transfer_ends  = Signal()
         taken          = Signal()
+        goes_on        = busy & ~last_packet  # packets of the same job follow
+        if links > 1:
+            goes_on = goes_on | transfers.more
         self.comb += [
             failed.eq(sink.status != STATUS.OK),
             packet_ends.eq(sink.last | (line == lines - 1)),
@@ -142,7 +156,7 @@ class Packetizer(LiteXModule):
             transfers.connect(queue.sink,
                 keep={
                     "node", "incarnation", "epoch", "levels", "endpoint", "slot", "indirect",
-                    "target", "message"}),
+                    "target", "message", *([] if links == 1 else ["link"])}),
             If(busy,
                 queue.sink.psn.eq(psn_now),
                 queue.sink.skip.eq(skip_now),
@@ -155,7 +169,7 @@ class Packetizer(LiteXModule):
             queue.sink.flags.eq(
                 Mux(queue.sink.psn == 0, PACKET_FLAG.FIRST, 0) |
                 Mux(transfers.response, PACKET_FLAG.RESPONSE, 0) |
-                Mux(busy & ~last_packet, 0, transfers.flags | PACKET_FLAG.LAST)),
+                Mux(goes_on, 0, transfers.flags | PACKET_FLAG.LAST)),
 
             ended.sink.valid.eq(transfer_ends),
             ended.sink.last.eq(1),

@@ -17,12 +17,14 @@ from dibber.deposit.departures import Departures
 from dibber.deposit.epochs import Epochs, flow_of_layout
 from dibber.deposit.fetch import Fetch, flat_source_spans
 from dibber.deposit.gather import Gather
+from dibber.deposit.job_turns import part_layout
 from dibber.deposit.lists import ListLookup, ListReader
 from dibber.deposit.packer import dense_layout
 from dibber.deposit.packetizer import Packetizer, transfer_layout
 from dibber.deposit.pages import PagedPieces
 from dibber.deposit.regions import lookup_port
 from dibber.deposit.walker import Walker
+from dibber.packet.split import linked_send_layout
 from dibber.common.places import Row, Skid
 
 # Command ------------------------------------------------------------------------------------------
@@ -63,11 +65,12 @@ class SendEngine(LiteXModule):
     listed       : dict, further parameters of `ListReader`
     address_bits : 64 or 32. If an offset or stride has more bits, the region counts as empty and
                    the walk fails at once
+    links        : of the card, 1 or 2
     gather       : further parameters of `Gather`
 
     Attributes
     ----------
-    jobs          : Endpoint(job_layout), in
+    jobs          : Endpoint(job_layout), in; with two links Endpoint(part_layout), from `JobTurns`
     epochs        : Epochs; `reset`, `rewind`, `node`, `incarnation` and `epoch` are inputs
     slot          : slot_port(data_width)
     glance        : Record(glance_layout()), in       the slot that `FastCommands` reads
@@ -77,7 +80,7 @@ class SendEngine(LiteXModule):
     completions   : Endpoint(completion_layout), in   always ready
     payload       : Endpoint(payload_layout), out
     packets       : Endpoint(send_layout), out        before the packet's payload, which may still
-                    make it void: see `Packetizer`
+                    make it void: see `Packetizer`. With two links Endpoint(linked_send_layout)
     done          : Endpoint(job_end_layout), out     after the job's packets
     max_request   : Signal(13), in                    bytes a read, a power of two
     extended_tags : Signal(), in
@@ -97,14 +100,14 @@ class SendEngine(LiteXModule):
     and 5 at 64, and 6 to its list's look-up. 6 from a first piece to the packet's entry in
     `packets`, 9 from the last completion of 8 bytes to their payload.
     """
-    def __init__(self, data_width, walked={}, listed={}, address_bits=64, **gather):
-        self.jobs          = jobs = stream.Endpoint(job_layout())
+    def __init__(self, data_width, walked={}, listed={}, address_bits=64, links=1, **gather):
+        self.jobs          = jobs = stream.Endpoint(job_layout() if links == 1 else part_layout())
         self.lookup        = lookup = lookup_port()
         self.glance        = glance = Record(glance_layout())
         self.reads         = stream.Endpoint(read_layout())
         self.completions   = stream.Endpoint(completion_layout(data_width))
         self.payload       = stream.Endpoint(payload_layout(data_width))
-        self.packets       = stream.Endpoint(send_layout())
+        self.packets       = stream.Endpoint(send_layout() if links == 1 else linked_send_layout())
         self.done          = stream.Endpoint(job_end_layout())
         self.max_request   = Signal(13)
         self.extended_tags = Signal()
@@ -122,8 +125,8 @@ class SendEngine(LiteXModule):
         self.pages      = pages      = PagedPieces(data_width, address_bits, **walked)
         self.lists      = lists      = ListReader(data_width, address_bits=address_bits, **listed)
         self.gather     = gather     = Gather(data_width, **gather)
-        self.packetizer = packetizer = Packetizer(data_width)
-        self.transfers  = transfers  = Row(transfer_layout(), TRANSFERS)
+        self.packetizer = packetizer = Packetizer(data_width, links)
+        self.transfers  = transfers  = Row(transfer_layout(links), TRANSFERS)
         self.dense      = dense      = Skid(dense_layout(data_width))
         self.walks      = walks      = stream.SyncFIFO(flow_of_layout(), TRANSFERS)
         # Whether the first piece of a transfer is good. Up to 2*TRANSFERS wait here, because a
@@ -399,7 +402,8 @@ class SendEngine(LiteXModule):
             jobs.connect(
                 transfers.sink,
                 keep={"node", "incarnation", "epoch", "psn", "endpoint", "slot", "tag",
-                "skip", "response", "indirect", "target", "message"}),
+                "skip", "response", "indirect", "target", "message",
+                *([] if links == 1 else ["more", "link"])}),
             transfers.sink.last.eq(1),
             transfers.sink.levels.eq(Mux(jobs.indirect, jobs.target_levels, target_levels)),
             transfers.sink.length.eq(Mux(empty, 0, length)),

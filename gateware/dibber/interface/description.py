@@ -83,7 +83,7 @@ CONSTANTS = (
         "largest number of switches on a route. A route is one word: bits 3:0 are the number of "
         "switches; each switch has 4 more bits, the first one lowest. A switch adds its 4 bits "
         "to the number of the port by which the packet came, modulo its ports, and sends the "
-        "packet from that port"),
+        "packet from that port. With two links, bit 3 is the link that the route begins at"),
     ("SCOUTS",                    4,
         "scouts and their answers that can wait for the control program"),
     ("ANYBODY",              0xffff,
@@ -685,6 +685,12 @@ STRUCTS = (WALK, COMMAND, INLINE, ATOMIC, REPLY, ADMIN, ROUTE_COMMAND, QUEUE_ENT
 
 # Counters -----------------------------------------------------------------------------------------
 
+# Those of a link. With two links they are of link 0, and LINK1_<NAME> is of link 1.
+LINK_COUNTERS = (
+    "CODE_ERRORS", "DISPARITY_ERRORS", "SLACK_OVERFLOW", "STOPS_SENT", "STOPS_RECEIVED",
+    "STOPPED_CYCLES", "STOPPING_CYCLES", "LINK_TRAINED", "LINK_LOST", "WORDS_RECEIVED",
+    "PACKET_MISROUTED")
+
 # Each is a 32-bit counter of one-cycle pulses, which the host reads as COUNT_<NAME>. A block gives
 # its pulses these names.
 COUNTERS = (
@@ -773,7 +779,8 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("ethernet", 1, "the link is Ethernet: it has no bit sequences and no loopback"),
         Field("hold_off", 1, "interrupts can be held: HOLD_OFF"),
         Field("ring", 1, "the link is a node of a ring: LINK_PEER has its place"),
-        Field("pair", 1, "the link is a pair of rings with two cables: LINK_CABLES"))),
+        Field("pair", 1, "the link is a pair of rings with two cables: LINK_CABLES"),
+        Field("two_links", 1, "the card has two links: LINK1_*"))),
     Register("BUILD",             "ro", "CRC-32 of the gateware's code; comments do not count"),
     Register("BOARD",             "ro",
         "name of the board in ASCII, as in hw/openocd/boards.toml, padded with zeros; "
@@ -912,6 +919,23 @@ HOST = bank("host", "BAR 0: identity, control and counters",
         Field("ring1",           1, "the ring whose words leave at PREVIOUS is UP"),
         Field("folded",          1, "the port is UP, and both rings are one folded ring"),
         Field("previous",        1, "LINK_CABLE.previous"))),
+    Register("LINK1_STATUS", "ro", "with FEATURES.two_links, else 0: link 1, as LINK_STATUS", (
+        Field("state",   4, "enum link_state"),
+        Field("signal",  1, "the transceiver detects a signal"),
+        Field("stopped", 4, "channels that the other end has stopped"),
+        Field("reason",  4, "enum link_reason"))),
+    Register("LINK1_COMMAND", "wo", "with FEATURES.two_links: as LINK_COMMAND", (
+        Field("retrain", 1, "go DOWN and train again"),
+        Field("ping",    1, "measure LINK1_ROUND_TRIP"))),
+    Register("LINK1_PEER",       "ro", "with FEATURES.two_links, else 0: as LINK_PEER", (
+        Field("nonce",   16, "its LINK_NONCE"),
+        Field("known",    1, "it was received since the link came up"))),
+    Register("LINK1_ROUND_TRIP", "ro", "with FEATURES.two_links, else 0: as LINK_ROUND_TRIP"),
+    Register("LINK1_SLACK_HIGH", "ro", "with FEATURES.two_links, else 0: as LINK_SLACK_HIGH", (
+        Field("channel0", 8, ""), Field("channel1", 8, ""), Field("channel2", 8, ""),
+        Field("channel3", 8, ""))),
+    *(Register(f"LINK1_{name}", "ro", f"with FEATURES.two_links, else 0: COUNT_{name} of link 1")
+        for name in LINK_COUNTERS),
 )
 
 DOORBELL = bank("doorbell",
@@ -1059,8 +1083,11 @@ MCP = bank("mcp", "the control program's registers",
     Register("CLAIM_POP",    "wo",
         "drop this entry: this program is responsible for it from now on"),
 
-    Register("LINK",         "ro", "1: the link is UP"),
-    Register("LINK_CHANGED", "w1c", "1: the link's state has changed since this bit was cleared"),
+    Register("LINK",         "ro", "links of the card", (
+        Field("up",  2, "one bit for each link: it is UP"),
+        Field("two", 1, "the card has two links"))),
+    Register("LINK_CHANGED", "w1c",
+        "one bit for each link: its state has changed since this bit was cleared"),
 
     Register("JOB_SLOT", "wk", "next send job, lane BULK: its command", (
         Field("slot",     7, "slot number"),

@@ -212,3 +212,22 @@ def attach_cable(end, equipment, serial, identity, chosen=1):
     if hasattr(serial, "loopback"):
         statements.append(serial.loopback.eq(gated(control.phy)))
     return statements
+
+def attach_second(link, serial, identity):
+    """Connect link 1 of a card with two links with its PHY, which it has to itself, and with the
+    host registers LINK1_*.
+
+    Its LINK_NONCE is that of link 0: a cable between both links is a loopback.
+    """
+    shown, command = identity.link1, identity.link1_command
+    return [
+        link.serial_tx.connect(serial.sink),
+        serial.source.connect(link.serial_rx),
+        link.signal.eq(serial.signal),
+        link.retrain.eq(command.retrain),
+        link.ping.eq(command.ping),
+        link.nonce.eq(identity.link_nonce),
+        *[getattr(shown, name).eq(getattr(link, name))
+            for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
+        shown.slack_high.eq(Cat(*link.slack_high)),
+    ]

@@ -6,6 +6,8 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from dibber.layouts import word_layout
 from dibber.link.peer import LinkPeer, RoundTrip
 from dibber.link.link_receiver import LinkReceiver
@@ -24,6 +26,37 @@ from dibber.common.places import Skid
 # empty. 256 is the smallest depth; up to 512 words fit in one block RAM of the ECP5.
 SLACK_WORDS = (256, 256, 512, 256)
 
+class PacketDropper(LiteXModule):
+    """Drop packets that come while a link is not UP. A packet that has begun before goes on.
+
+    Attributes
+    ----------
+    sink, source : Endpoint(word_layout)
+    up           : Signal(), in
+
+    Cycles: 0.
+    """
+    def __init__(self):
+        self.sink   = sink   = stream.Endpoint(word_layout())
+        self.source = source = stream.Endpoint(word_layout())
+        self.up     = Signal()
+
+        # # #
+
+        inside = Signal()  # words of the packet have gone to the source
+        rest   = Signal()  # the rest of the packet is dropped
+        drops  = Signal()
+        self.comb += [
+            drops.eq(rest | (~inside & ~self.up)),
+            sink.connect(source, omit={"valid", "ready"}),
+            source.valid.eq(sink.valid & ~drops),
+            sink.ready.eq(source.ready | drops),
+        ]
+        self.sync += If(sink.valid & sink.ready,
+            inside.eq(~sink.last & ~drops),
+            rest.eq(~sink.last & drops)
+        )
+
 class LinkPort(LiteXModule):
     """Framing, flow control, slack buffers and training of one port.
 
@@ -32,6 +65,7 @@ class LinkPort(LiteXModule):
     channels    : number of virtual channels, 2 to 4
     slack_words : depth of the slack buffers: a list by channel, or one number for all
     sunk        : channels whose words are always taken at once; they have no slack buffer
+    drops       : a packet that comes while the link is not UP is dropped. Otherwise it waits
 
     Attributes
     ----------
@@ -70,7 +104,7 @@ class LinkPort(LiteXModule):
         """
         return {n: SlackBuffer(words) for n, words in depths.items()}
 
-    def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=()):
+    def __init__(self, channels=4, slack_words=SLACK_WORDS, sunk=(), drops=False):
         depths = [slack_words]*channels if isinstance(slack_words, int) else slack_words[:channels]
         assert max(depths) < 1024
         self.signal  = Signal()
@@ -88,7 +122,14 @@ class LinkPort(LiteXModule):
         # cycle later.
         pipes = [Skid(word_layout()) for _ in range(channels)]
         self.submodules += pipes
-        self.comb += [pipe.source.connect(sink) for pipe, sink in zip(pipes, transmitter.sinks)]
+        self.submodules += (droppers := [PacketDropper() for _ in range(channels if drops else 0)])
+        offered = [pipe.source for pipe in pipes]
+        if drops:
+            self.comb += [
+                statement for pipe, dropper in zip(pipes, droppers) for statement in (
+                    pipe.source.connect(dropper.sink), dropper.up.eq(training.up))]
+            offered = [dropper.source for dropper in droppers]
+        self.comb += [source.connect(sink) for source, sink in zip(offered, transmitter.sinks)]
         slack = self.make_buffers({n: words for n, words in enumerate(depths) if n not in sunk})
         for n, buffer in slack.items():
             self.add_module(f"slack{n}", buffer)

@@ -19,7 +19,7 @@ class ControlProgram(LiteXModule):
     Parameters
     ----------
     platform, data_width, sram_bytes : see Processor
-    host, cycles, endpoints          : see ControlRegisters
+    host, cycles, endpoints, links   : see ControlRegisters
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class ControlProgram(LiteXModule):
     bite      : Signal(), out       see Watchdog
     stopped   : list of modules that are in reset while the control program is halted
     """
-    def __init__(self, platform, data_width, host, cycles, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES):
+    def __init__(self, platform, data_width, host, cycles, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES, links=1):
         self.processor = processor = Processor(platform, data_width, sram_bytes)
-        self.registers = registers = ControlRegisters(host, cycles, endpoints)
+        self.registers = registers = ControlRegisters(host, cycles, endpoints, links)
         self.watchdog  = watchdog  = Watchdog()
         self.halt      = halt      = Halt(max(C.REGIONS, C.ENDPOINTS*C.SLOTS))
 

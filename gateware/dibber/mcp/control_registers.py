@@ -53,13 +53,14 @@ class ControlRegisters(LiteXModule):
     host      : Record(shown_layout()), `index` out, the host registers shown here
     cycles    : Signal(64), the card's clock
     endpoints : how many, a power of two, up to ENDPOINTS; the registers of others read as 0
+    links     : of the card, 1 or 2
 
     Attributes
     ----------
     port       : line_port(32)                        the processor's, which writes whole words
     release    : Signal(), out                        a load of EVENTS_HELD is answered: one cycle ago
                  EVENTS was not 0, or the clock was a multiple of EVENTS_HOLD
-    link_up    : Signal(), in
+    link_up    : Signal(links), in
     jobs       : Endpoint(job_layout), out            one cycle each; `ready` is ignored
     job_space  : Signal(8), in
     job_done   : Endpoint(job_done_layout), in
@@ -113,9 +114,9 @@ class ControlRegisters(LiteXModule):
     state      : Signal(8), out                       register STATE
     identity   : Signal(32), out                      register IDENTITY
     """
-    def __init__(self, host, cycles, endpoints=C.ENDPOINTS):
+    def __init__(self, host, cycles, endpoints=C.ENDPOINTS, links=1):
         self.release       = Signal()
-        self.link_up       = Signal()
+        self.link_up       = Signal(links)
         flow, endpoint     = ("flow", log2_int(FLOWS)), ("endpoint", log2_int(endpoints))
         self.jobs          = stream.Endpoint(job_layout())
         self.job_space     = Signal(8)
@@ -175,7 +176,7 @@ class ControlRegisters(LiteXModule):
         # # #
 
         self.bank = bank = RegisterBank(MCP, 32, whole=True, indexed=("ACKED", "LEFT", "PRODUCER", "HEAD", SHOWN),
-            single=("LINK_CHANGED", "SRAM_WRITTEN", "SEND_MOVED"))
+            single=("SRAM_WRITTEN", "SEND_MOVED", *(["LINK_CHANGED"] if links == 1 else [])))
         self.port    = bank.port
         self.events  = bank.fields(MCP, "EVENTS")
         self.causes  = []  # of EVENTS.replay
@@ -350,10 +351,13 @@ class ControlRegisters(LiteXModule):
         """LINK and LINK_CHANGED."""
         bank = self.bank
         status, storage = bank.status, bank.storage
-        before, watching = Signal(), Signal()
+        shown = bank.fields(MCP, "LINK")
+        before, watching = Signal(len(self.link_up)), Signal()
         self.comb += [
-            status["LINK"][0].eq(self.link_up),
-            status["LINK_CHANGED"][0].eq(watching & (before ^ self.link_up)),
+            shown["up"].eq(self.link_up),
+            shown["two"].eq(len(self.link_up) == 2),
+            status["LINK_CHANGED"][0].eq(
+                (watching if len(before) == 1 else Replicate(watching, len(before))) & (before ^ self.link_up)),
             self.replays("link", storage["LINK_CHANGED"][0] != 0),
         ]
         self.sync += [

@@ -13,7 +13,7 @@ from litex.gen import *
 from dibber.common.code_identity import code_crc
 from dibber.common.counters import Counters
 from dibber.host.hold_off import hold_off_layout
-from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
+from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, LINK_COUNTERS, MCP_STATE
 from dibber.interface.ethernet import ETHERNET_COUNTER
 from dibber.interface.register_bank import RegisterBank, line_port
 from dibber.layouts import SHOWN, shown_layout
@@ -63,6 +63,7 @@ class HostRegisters(LiteXModule):
     ring       : the link is a ring, shown to the host
     hold_off   : interrupts can be held, shown to the host
     pair       : the link is a pair of rings with two cables, shown to the host
+    link1      : dict of LINK_COUNTERS -> Signal(), of the second link; None: there is none
 
     Attributes
     ----------
@@ -87,13 +88,15 @@ class HostRegisters(LiteXModule):
     link_nonce   : Signal(16), out
     link_previous : Signal(), out    LINK_CABLE.previous; None without `pair`
     link_cables  : Record, in        the fields of LINK_CABLES; None without `pair`
+    link1        : Record, in        values of LINK1_*, as `link`; only with `link1`
+    link1_command : Record, out      the fields of LINK1_COMMAND, each for one cycle
     key_draw     : Record, out       `strobe` for one cycle: KEY_DRAW is written with `value`
     key_next, keys_left : Signal(32), in
     hold_off     : Record(hold_off_layout()), out   register HOLD_OFF is written; None without
                    hold-off
     """
     def __init__(self, data_width, clock_hz, counters, board="", flash=None, endpoints=C.ENDPOINTS, sram_bytes=SRAM_BYTES,
-                 window=False, frames=None, ring=False, hold_off=False, pair=False):
+                 window=False, frames=None, ring=False, hold_off=False, pair=False, link1=None):
         self.cycles       = Signal(64)
         self.run          = Signal()
         self.bite         = Signal()
@@ -119,12 +122,21 @@ class HostRegisters(LiteXModule):
         self.key_next     = Signal(32)
         self.keys_left    = Signal(32)
         self.hold_off     = Record(hold_off_layout()) if hold_off else None
+        self.link1        = Record([
+            ("state", 4), ("reason", 4), ("signal", 1), ("stopped", 4), ("peer", 16), ("peer_known", 1),
+            ("round_trip", 32), ("slack_high", 32)])
+        self.link1_command = Record([(f.name, f.bits) for f in HOST["LINK1_COMMAND"].fields])
 
         # # #
 
         counted    = {f"COUNT_{name}": pulse for name, pulse in counters.items()}
-        absent     = ([] if hold_off else ["HOLD_OFF"]) + ([] if pair else ["LINK_CABLE", "LINK_CABLES"])
-        omitted    = [*counted, *absent, *(name for name, _, _ in ETHERNET_COUNTER.values)]
+        counted1   = [f"LINK1_{name}" for name in LINK_COUNTERS]
+        absent     = [
+            *([] if hold_off else ["HOLD_OFF"]),
+            *([] if pair else ["LINK_CABLE", "LINK_CABLES"]),
+            *([] if link1 else [
+                "LINK1_STATUS", "LINK1_COMMAND", "LINK1_PEER", "LINK1_ROUND_TRIP", "LINK1_SLACK_HIGH"])]
+        omitted    = [*counted, *counted1, *absent, *(name for name, _, _ in ETHERNET_COUNTER.values)]
         self.bank  = bank = RegisterBank(HOST, data_width, omit=omitted, readback=True)
         self.port  = port = line_port(data_width)
         status     = bank.status
@@ -139,7 +151,8 @@ class HostRegisters(LiteXModule):
         # Identity ---------------------------------------------------------------------------------
 
         # One number, not field by field: Verilog never runs a process that reads only constants.
-        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, ring=ring, hold_off=hold_off, pair=pair)
+        features = dict(flash=flash is not None, window=window, ethernet=frames is not None, ring=ring, hold_off=hold_off, pair=pair,
+            two_links=link1 is not None)
         memory   = dict(size=sram_bytes >> 10, image=image_bytes(sram_bytes) >> 10)
         geometry = dict(endpoints=endpoints, slots=C.SLOTS, regions=C.REGIONS, nodes=C.NODES)
         self.comb += [
@@ -213,6 +226,20 @@ class HostRegisters(LiteXModule):
                 cables["previous"].eq(self.link_previous),
             ]
 
+        # Second Link ------------------------------------------------------------------------------
+
+        if link1 is not None:
+            command = bank.fields(HOST, "LINK1_COMMAND")
+            self.comb += [
+                *[field.eq(getattr(self.link1, name))
+                    for name, field in bank.fields(HOST, "LINK1_STATUS").items()],
+                status["LINK1_PEER"][0].eq(Cat(self.link1.peer, self.link1.peer_known)),
+                status["LINK1_ROUND_TRIP"][0].eq(self.link1.round_trip),
+                status["LINK1_SLACK_HIGH"][0].eq(self.link1.slack_high),
+                *[getattr(self.link1_command, name).eq(bank.strobe["LINK1_COMMAND"][0] & field)
+                    for name, field in command.items()],
+            ]
+
         # Keys -------------------------------------------------------------------------------------
 
         self.comb += [
@@ -257,6 +284,11 @@ class HostRegisters(LiteXModule):
             self.frame_counts, more = self.make_counters(frames, data_width)
             statements += more
             answers.append(self.frame_counts.dat_r)
+        if link1 is not None:
+            self.link1_counts, more = self.make_counters(
+                {f"LINK1_{name}": link1[name] for name in LINK_COUNTERS}, data_width)
+            statements += more
+            answers.append(self.link1_counts.dat_r)
         self.comb += [
             *[getattr(bank.port, name).eq(getattr(port, name)) for name in ["adr", "dat_w", "be", "we", "re"]],
             *statements,

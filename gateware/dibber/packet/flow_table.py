@@ -96,6 +96,7 @@ class FlowGate(LiteXModule):
     asked   : Record, out     the last question: `open` (not answered yet), `node`, `token`
     vain    : Signal(), out   packets of the flow to `leap.node` were dropped because no answer came
     vains   : Memory, the same for each node
+    asking  : Signal(), out   the packet at the sink waits for the answer to a question
     lost    : Signal(), out   the target does not hold the flow to `node`. Its packets are dropped
               until its reset, after which it is not sure
     lose    : Record, in      `strobe`, `node`: the target does not hold this flow. Not in the cycle
@@ -200,7 +201,7 @@ class FlowGate(LiteXModule):
         self.comb += old_number.eq(old), next_number.eq(old_number + 1)
         # Whether a question stayed without answer. No reset clears this memory. It is only read for
         # flows that were started.
-        waiting_answer = Signal()
+        self.asking    = waiting_answer = Signal()
         wait_cycles    = Signal(max=patience)
         no_answer, _, self.vains = table("vains", 1, [
             (rewind.strobe, rewind.flow[:bits], 0),
@@ -309,6 +310,7 @@ class FlowTable(LiteXModule):
     Attributes
     ----------
     kept     : list of Signal(), in            by enum lane, as in FlowGate
+    asking   : list of Signal(), out           by enum lane, as in FlowGate
     reset    : Record(flow_reset_layout), in    sets the flow's last acknowledged PSN to 0xffff
     rewind   : Record(flow_rewind_layout), in
     begins   : Record(flow_reset_layout), out   the reset, in the cycle in which it takes effect
@@ -349,7 +351,8 @@ class FlowTable(LiteXModule):
         # # #
 
         gates = [FlowGate(keeps) for _ in range(C.LANES)]
-        self.kept = [gate.kept for gate in gates]
+        self.kept   = [gate.kept for gate in gates]
+        self.asking = [gate.asking for gate in gates]
         for lane, gate in enumerate(gates):
             self.add_module(f"gate{lane}", gate)
             # Registered by lane, because a waiting packet's `valid` depends on them.

@@ -35,6 +35,7 @@ class PacketJoiner(LiteXModule):
     left     : Signal(2), out   pulse: the last word of a packet of this link is taken
     deposit  : Endpoint(deposit_layout), out
     payload  : Endpoint(payload_layout), out
+    link     : Signal(), out    of the packet at `deposit` and `payload`
 
     Cycles: 1 between packets; then a line a cycle. 2 from `whole` to the packet's offer.
     """
@@ -59,7 +60,7 @@ class PacketJoiner(LiteXModule):
 
         # Turns ------------------------------------------------------------------------------------
         busy         = Signal()  # a packet passes
-        link         = Signal()  # its link, or that of the last packet
+        self.link = link = Signal()  # its link, or that of the last packet
         announced    = Signal()  # its deposit was taken
         lines_passed = Signal()  # its payload was taken, or it has none
         announces    = Signal()

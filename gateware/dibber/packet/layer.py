@@ -8,6 +8,8 @@ from litex.gen import *
 
 from dibber.interface.description import C, LANE
 from dibber.packet.acknowledge import Acknowledger
+from dibber.packet.linked_receiver import LinkedPacketReceiver
+from dibber.packet.linked_transmitter import LinkedPacketTransmitter
 from dibber.packet.progress import Storing
 from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter
@@ -19,14 +21,15 @@ class PacketLayer(LiteXModule):
     ----------
     data_width : bits of payload lines and of the slots' lines
     address_bits : see DepositReceiver
-    places     : packets of a lane that the port keeps, as in Departed
-    bulk_width : bits of a word of channel BULK, 32 or 64
+    places     : packets of a lane that the port keeps, as in Departed; 0 with two links
+    bulk_width : bits of a word of channel BULK, 32 or 64; 32 with two links
+    links      : of the card, 1 or 2
 
     Attributes
     ----------
-    packets          : Endpoint(send_layout), in       lane BULK
+    packets          : Endpoint(send_layout), in       lane BULK; with two links linked_send_layout
     payload_in       : Endpoint(payload_layout), in    payload to send
-    slot             : slot_port(data_width), master   for the headers of lane BULK
+    slots            : list of slot_port(data_width), master   for the headers of lane BULK, by link
     express          : Endpoint(express_layout), in    lane EXPRESS
     express_slot     : slot_port(data_width), master
     deposits         : Endpoint(deposit_layout), out   lane BULK
@@ -39,8 +42,9 @@ class PacketLayer(LiteXModule):
     inbox_freed      : Signal(), in                    one cycle: a slot of the inbox is free again
     forget           : Signal(), in                    one cycle: forget the flows of all other
                        nodes (see Sequencer)
-    sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK
-    sources          : list of Endpoint(word_layout), out   to the link
+    sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK;
+                       with two links a list of two such lists
+    sources          : list of Endpoint(word_layout), out   to the link, in the same way
     scouts           : Endpoint(scout_layout), in     scouts and answers to send
     scouts_came      : Endpoint(scout_layout), out    received scouts and answers
     route            : Record(route_write_layout), in an entry of the route table
@@ -59,19 +63,24 @@ class PacketLayer(LiteXModule):
     node_id          : Signal(16), in
     counters         : dict of pulses by their names in the interface description
     """
-    def __init__(self, data_width, address_bits=64, places=0, bulk_width=32):
+    def __init__(self, data_width, address_bits=64, places=0, bulk_width=32, links=1):
+        assert links == 1 or (places == 0 and bulk_width == 32)
         self.places  = places
         self.node_id = Signal(16)
 
         # # #
 
-        self.transmitter  = transmitter  = PacketTransmitter(data_width, places, bulk_width)
-        self.receiver     = receiver     = PacketReceiver(data_width, address_bits, bulk_width)
+        if links == 1:
+            self.transmitter = transmitter = PacketTransmitter(data_width, places, bulk_width)
+            self.receiver    = receiver    = PacketReceiver(data_width, address_bits, bulk_width)
+        else:
+            self.transmitter = transmitter = LinkedPacketTransmitter(data_width)
+            self.receiver    = receiver    = LinkedPacketReceiver(data_width, address_bits)
         self.acknowledger = acknowledger = Acknowledger()
 
         self.packets          = transmitter.packets
         self.payload_in       = transmitter.payload
-        self.slot             = transmitter.slot
+        self.slots            = [transmitter.slot] if links == 1 else transmitter.slots
         self.express          = transmitter.expresses
         self.express_slot     = transmitter.express_slot
         self.deposits         = receiver.deposits
@@ -112,25 +121,33 @@ class PacketLayer(LiteXModule):
             transmitter.ack_hold.eq(acknowledger.hold),
         ]
         lane = left.flow[log2_int(C.NODES):]
+        departed = transmitter.departed if links == 1 else [
+            transmitter.departed[LANE.EXPRESS], transmitter.left]
         self.comb += [
             transmitter.flows.vain.flow.eq(left.flow),
             left.vain.eq(transmitter.flows.vain.vain),
-            *[departed.node.eq(left.flow) for departed in transmitter.departed],
+            *[last.node.eq(left.flow) for last in departed],
             *[
                 getattr(left, name).eq(
-                    Array([getattr(departed, name) for departed in transmitter.departed])[lane])
+                    Array([getattr(last, name) for last in departed])[lane])
                 for name in ("psn", "valid")],
         ]
 
-        self.store   = store = Storing()
-        self.storing = store.moves
-        self.stored  = Record([("line", 1), ("last", 1)])
-        self.comb += [
-            store.entered.eq(receiver.bulk.entered),
-            store.line.eq(self.stored.line),
-            store.last.eq(self.stored.last),
-            acknowledger.lanes[LANE.BULK].alive.eq(store.alive),
-        ]
+        self.stored = Record([("line", 1), ("last", 1)])
+        if links == 1:
+            self.store   = store = Storing()
+            self.storing = store.moves
+            alive        = store.alive
+            self.comb += [
+                store.entered.eq(receiver.bulk.entered),
+                store.line.eq(self.stored.line),
+                store.last.eq(self.stored.last),
+            ]
+        else:
+            self.storing = receiver.storing
+            alive        = receiver.alive
+            self.comb += receiver.stored.eq(self.stored)
+        self.comb += acknowledger.lanes[LANE.BULK].alive.eq(alive)
         for told, teller in zip(acknowledger.lanes, receiver.lanes):
             self.comb += [
                 getattr(told, name).eq(getattr(teller, name))

@@ -105,6 +105,8 @@ class DepositReceiver(LiteXModule):
     lane       : LANE.BULK or LANE.EXPRESS
     address_bits : width that is kept of offset and strides, 64 or 32
     width      : bits of a word at the sink, 32 or 64
+    sequencer  : SequencerPort, if two receivers share a memory of flows; then the buffer has room for
+                 a whole packet, and a header waits for `may`
 
     Attributes
     ----------
@@ -125,11 +127,15 @@ class DepositReceiver(LiteXModule):
     received, payload_crc_error, truncated, stale, duplicate, missed, no_room : Signal(), out
                one cycle an event
     accepted_words : Signal(), out  payload words that became readable in this cycle
+    may      : Signal(), in   with `sequencer`: the header that waits for its verdict may be judged
+    enters   : Signal(), out  a packet is announced
+    whole    : Signal(), out  pulse: a packet's last line is in the buffer, or a packet without
+               payload is announced
 
     Cycles: 1 a word, and for `width` bits of payload. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to
     `payload` 3.
     """
-    def __init__(self, data_width, lane, address_bits=64, width=32):
+    def __init__(self, data_width, lane, address_bits=64, width=32, sequencer=None):
         self.inspector = inspector = WordInspector(extended=True, width=width)
         self.checker   = checker   = HeaderChecker(
             inspector.source, extended=True, address_bits=address_bits)
@@ -152,6 +158,9 @@ class DepositReceiver(LiteXModule):
         self.missed            = Signal()
         self.no_room           = Signal()
         self.accepted_words    = Signal(max=C.BLOCK_BYTES//4 + 1)
+        self.may               = Signal()
+        self.enters            = Signal()
+        self.whole             = Signal()
 
         # # #
 
@@ -207,20 +216,22 @@ class DepositReceiver(LiteXModule):
         # A deposit waits here for its engine while its blocks drain. The next header takes longer
         # to come than an engine's look-up, so one place is enough. BULK has a second place, for a
         # deposit whose walk is being set up.
-        self.sequencer = sequencer = Sequencer()
+        shared         = sequencer is not None
+        self.sequencer = sequencer = sequencer or Sequencer()
         self.queue     = queue     = Place(deposit_layout(address_bits))
         expected       = Signal()
         execute        = Signal()
         no_room        = Signal()  # the inbox has no room for a message
         is_flow_packet = Signal()  # a good packet that is no question
         deposit        = queue.sink
+        room           = queue.sink.ready & self.may if shared else queue.sink.ready
         self.comb += [
             sequencer.node.eq(fields["source"]),
             sequencer.incarnation.eq(fields["incarnation"]),
             sequencer.psn.eq(fields["psn"]),
             sequencer.first.eq(flag(fields["flags"], "FIRST")),
             sequencer.asked.eq(self.asked.strobe),
-            sequencer.forget.eq(self.forget),
+            *([] if shared else [sequencer.forget.eq(self.forget)]),
             self.absent.strobe.eq(is_flow_packet & sequencer.stale & sequencer.absent),
             self.absent.node.eq(fields["source"]),
             self.absent.incarnation.eq(fields["incarnation"]),
@@ -306,7 +317,8 @@ class DepositReceiver(LiteXModule):
 
         # Payload ----------------------------------------------------------------------------------
         # BULK: 2 KiB, which are eight blocks; one of them is being filled. EXPRESS: four messages.
-        self.buffer = buffer = CommitFIFO(data_width + count_bits(data_width) + 2, (512 if express else 2048)//line_bytes)
+        size        = 512 if express else C.PACKET_PAYLOAD if shared else 2048
+        self.buffer = buffer = CommitFIFO(data_width + count_bits(data_width) + 2, size//line_bytes)
         taken           = Signal()                      # a word of payload is taken
         word            = Signal(max=C.BLOCK_BYTES//4 + 1)
         word_in_line    = Signal(max=max(lanes, 2))
@@ -319,7 +331,7 @@ class DepositReceiver(LiteXModule):
         error           = Signal()
         self.comb += [
             # Only HEADER takes a header's CRC: the other states wait for a packet's last word.
-            checker.room.eq(queue.sink.ready),
+            checker.room.eq(room),
             taken.eq(sink.valid & buffer.writable),
             *[lines[n].eq(Mux(word_in_line == n, sink.data, line[n])) for n in range(lanes)],
             count.eq(line_bytes),
@@ -333,7 +345,7 @@ class DepositReceiver(LiteXModule):
         fsm.act("HEADER",
             # A packet that is dropped is consumed here to its end. Only a deposit that will be
             # executed needs room in the queue.
-            sink.ready.eq((sink.kind != HEADER_CRC) | queue.sink.ready),
+            sink.ready.eq((sink.kind != HEADER_CRC) | room),
             NextValue(word, 0),
             NextValue(word_in_line, 0),
             NextValue(packet_ended, 0),
@@ -404,6 +416,11 @@ class DepositReceiver(LiteXModule):
             If(sink.valid & sink.last, NextState("HEADER"))
         )
         self.comb += sequencer.complete.eq(self.received)
+        if shared:
+            self.comb += [
+                self.enters.eq(execute),
+                self.whole.eq(self.received | (fsm.ongoing("VOID") & buffer.writable)),
+            ]
 
 # Packet Receiver ----------------------------------------------------------------------------------
 

@@ -29,6 +29,10 @@ def hops_of(route):
     """
     return route[:HOP_BITS]
 
+def link_of(route):
+    """The link that a route begins at, of a card with two: the highest of these four bits."""
+    return route[HOP_BITS]
+
 def turn_of(route, hop):
     return route[TURN_BITS*(hop + 1):TURN_BITS*(hop + 2)]
 
@@ -69,12 +73,14 @@ class Router(LiteXModule):
              sink
     given  : Signal(), in       in the same cycle: use `route`
     route  : Signal(32), in     in the same cycle
+    link   : Signal(), out      the link that the packet at the source takes; only if `links` is 2
 
     Cycles: 0; 1 for each prefix word.
     """
-    def __init__(self, width=32):
+    def __init__(self, width=32, links=1):
         self.sink   = sink   = stream.Endpoint(word_layout(width))
         self.source = source = stream.Endpoint(word_layout(width))
+        self.link   = Signal()
         self.write  = write  = Record(route_write_layout())
         self.node   = Signal(log2_int(C.NODES))
         self.given  = Signal()
@@ -127,3 +133,11 @@ class Router(LiteXModule):
                 ),
             ),
         ]
+        if links > 1:
+            inside = Signal()  # words of the packet have gone
+            self.sync += [
+                If(source.valid & source.ready, inside.eq(~source.last)),
+                If(Mux(source.valid, source.ready & source.last, ~inside),
+                    self.link.eq(link_of(Mux(self.given, self.route, look.dat_r)))
+                ),
+            ]

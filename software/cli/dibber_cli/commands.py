@@ -93,6 +93,7 @@ def info(arguments: argparse.Namespace) -> int:
             ("program memory", memory_sentence(values, program)),
             ("fabric", fabric_sentence(values, link)),
             ("link", link_status.sentence(link)),
+            *([("link 1", link_status.sentence(link["second"]))] if link["second"] else []),
             (
                 "another node" if link["ring"] else "other end",
                 "not heard"

@@ -181,7 +181,7 @@ KINDS = {
 }
 NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of results
 SPLITS = ("boundary", "maximum", "random")
-FABRICS = ("direct", "ring", "ring-pair")  # a cable or switches; a ring; two rings
+FABRICS = ("direct", "two-links", "ring", "ring-pair")  # cables or switches, one or two; rings
 
 
 def _check(raw: dict[str, Any]) -> None:

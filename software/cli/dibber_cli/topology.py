@@ -31,16 +31,19 @@ class Topology:
     switches : ports of each switch
     cables   : two ends each, "cardN", "cardN:PORT" or "switchN:PORT"
     one_way  : the cables are segments of a ring: each goes from its first end to its second
+    links    : links a card, 1 or 2
     """
 
     cards: int
     switches: list[int] = dataclasses.field(default_factory=list)
     cables: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     one_way: bool = False
+    links: int = 1
 
     def toml(self, title: str) -> str:
         """The text of the file."""
         lines = [f"# {title}", "", f"cards = {self.cards}"]
+        lines += [f"links = {self.links}"] * (self.links > 1)
         for number, ports in enumerate(self.switches):
             lines += ["", "[[switch]]", f'name  = "switch{number}"', f"ports = {ports}"]
         for number, (one, other) in enumerate(self.cables):
@@ -110,6 +113,28 @@ def card_pair(cards: int) -> Topology:
     return Topology(cards, [], cables)
 
 
+def two_links(cards: int) -> Topology:
+    """Cards with two links, in a row: port 1 of each leads to port 0 of the next. The ports at both
+    ends are open; two cards have a cable between their ports 0, too.
+    """
+    cables = [(f"card{n}:1", f"card{n + 1}:0") for n in range(cards - 1)]
+    if cards == 2:
+        cables = [(f"card0:{port}", f"card1:{port}") for port in range(2)]
+    return Topology(cards, [], cables, links=2)
+
+
+def two_link_star(cards: int) -> Topology:
+    """Cards at one switch, each with two cables: port 0 to switch port n, port 1 to one behind all
+    of those.
+    """
+    cables = [
+        (f"card{n}:{port}", f"switch0:{n + port * cards}")
+        for n in range(cards)
+        for port in range(2)
+    ]
+    return Topology(cards, [fitting(2 * cards)], cables, links=2)
+
+
 def torus(width: int, height: int) -> Topology:
     """Switches in a grid whose rows and columns are rings, each with a card at port 0. Port 1 leads
     to port 2 of the next in the row, port 3 to port 4 of the next in the column.
@@ -132,6 +157,8 @@ SHAPES: dict[str, tuple[str, Callable[..., Topology], tuple[int, int]]] = {
     "tree": ("N", tree, (2, min(C.NODES, SWITCH_PORTS[-1] // LEAF_UPLINKS * LEAF_CARDS))),
     "ring": ("N", card_ring, (2, MOST_RING)),
     "ring-pair": ("N", card_pair, (2, MOST_RING // 2)),
+    "two-links": ("N", two_links, (2, C.NODES)),
+    "two-link-star": ("N", two_link_star, (2, min(C.NODES, SWITCH_PORTS[-1] // 2))),
     "ring-of-switches": ("N", ring, (2, C.NODES)),
     "torus": ("WxH", torus, (2, C.NODES // 2)),
 }
@@ -166,14 +193,17 @@ def named(word: str) -> Topology | None:
 
 
 def fabric_of(text: str) -> str | None:
-    """What the links of the cards of a file are a part of: "ring" if a cable goes one way,
-    "ring-pair" if one leads to port 1 of a card, else None: whatever the profile says. A file that
-    is no TOML is the simulator's to refuse.
+    """What the links of the cards of a file are a part of: "two-links" if it says so, "ring" if a
+    cable goes one way, "ring-pair" if one leads to port 1 of a card, else None: whatever the
+    profile says. A file that is no TOML is the simulator's to refuse.
     """
     try:
-        cables = tomllib.loads(text).get("cable", [])
+        values = tomllib.loads(text)
+        cables = values.get("cable", [])
     except (ValueError, RecursionError):
         return None
+    if values.get("links") == 2:
+        return "two-links"
     cables = [c for c in cables if isinstance(c, dict)] if isinstance(cables, list) else []
     if any(cable.get("one_way") is True for cable in cables):
         return "ring"

@@ -16,8 +16,11 @@
 #define CYCLES_MOST (1u << 20)
 #define HOPS(route) ((route) & 15u)
 
-static bool is_possible(uint32_t route)
+static bool is_possible(const struct dib_card *card, uint32_t route)
 {
+	/* With two links, bit 3 is the link. */
+	if (card->fixed.features >> DIBBER_HOST_FEATURES_TWO_LINKS_SHIFT & 1u)
+		route &= ~8u;
 	return HOPS(route) <= DIBBER_ROUTE_HOPS;
 }
 
@@ -70,7 +73,7 @@ int dib_scout(struct dib_card *card, uint32_t route, uint32_t back, uint32_t tim
 		return rc;
 	if (!node)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the node given");
-	if (!is_possible(route) || !is_possible(back))
+	if (!is_possible(card, route) || !is_possible(card, back))
 		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches",
 				DIBBER_ROUTE_HOPS);
 	if (!timeout || timeout > CYCLES_MOST)
@@ -105,7 +108,7 @@ int dib_switch_ask(struct dib_card *card, uint32_t route, uint32_t back, uint32_
 		return rc;
 	if (!word)
 		return dib_fail(DIB_ERR_ARGUMENT, "no place for the word given");
-	if (!is_possible(route) || !is_possible(back))
+	if (!is_possible(card, route) || !is_possible(card, back))
 		return dib_fail(DIB_ERR_ARGUMENT, "a route of more than %u switches",
 				DIBBER_ROUTE_HOPS);
 	if (question & DIBBER_SWITCH_ASK_WRITE)
@@ -201,7 +204,7 @@ int dib_route_set(struct dib_card *card, unsigned int node, unsigned int place, 
 	rc = dib_check_card(card);
 	if (rc)
 		return rc;
-	if (node >= card->fixed.nodes || place >= DIB_NETWORK_ROUTES || !is_possible(route))
+	if (node >= card->fixed.nodes || place >= DIB_NETWORK_ROUTES || !is_possible(card, route))
 		return dib_fail(
 			DIB_ERR_ARGUMENT,
 			"node %u, place %u, route 0x%08x: below %u, below %u, up to %u switches",

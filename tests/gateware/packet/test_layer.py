@@ -112,7 +112,7 @@ class Pair(Module):
                 log=self.log,
             ),
             cable(self.target.link.serial_tx, self.source.link.serial_rx, delay, fault=back),
-            serve_slots(self.source.packet.slot, data_width, self.slots, random, 0.8),
+            serve_slots(self.source.packet.slots[0], data_width, self.slots, random, 0.8),
             serve_slots(self.source.packet.express_slot, data_width, self.slots, random, 0.8),
             *[self._engine(lane) for lane in LANES],
             self._inbox(),

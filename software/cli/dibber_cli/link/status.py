@@ -5,7 +5,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dibber.interface.description import COUNTERS, HOST, LINK_REASON, LINK_STATE
+from dibber.interface.description import (
+    COUNTERS,
+    HOST,
+    LINK_REASON,
+    LINK_STATE,
+)
+from dibber.interface.description import (
+    LINK_COUNTERS as PORT_COUNTERS,
+)
 from dibber.interface.ethernet import ETHERNET_COUNTER
 from libdibber import Card
 
@@ -57,16 +65,30 @@ def fields(name: str, value: int) -> dict[str, int]:
     return result
 
 
-def read_state(card: Card) -> dict[str, Any]:
-    """LINK_STATUS as a dictionary."""
-    status = fields("LINK_STATUS", card.read_register("LINK_STATUS"))
+def read_state(card: Card, register: str = "LINK_STATUS") -> dict[str, Any]:
+    """LINK_STATUS as a dictionary, or LINK1_STATUS, which has no tests."""
+    status = fields(register, card.read_register(register))
     return {
         "state": LINK_STATE.name_of(status["state"]),
         "reason": LINK_REASON.name_of(status["reason"]),
         "signal": bool(status["signal"]),
         "stopped": [n for n in range(4) if status["stopped"] >> n & 1],
-        "prbs": bool(status["prbs"]),
-        "absent": bool(status["absent"]),
+        "prbs": bool(status.get("prbs")),
+        "absent": bool(status.get("absent")),
+    }
+
+
+def read_second(card: Card) -> dict[str, Any] | None:
+    """State, peer, slack and counters of link 1; None for a card with one link."""
+    if not fields("FEATURES", card.read_register("FEATURES"))["two_links"]:
+        return None
+    peer = fields("LINK1_PEER", card.read_register("LINK1_PEER"))
+    slack = fields("LINK1_SLACK_HIGH", card.read_register("LINK1_SLACK_HIGH"))
+    return {
+        **read_state(card, "LINK1_STATUS"),
+        "peer": peer["nonce"] if peer["known"] else None,
+        "slack_high": [4 * level for level in slack.values()],
+        "counters": {name.lower(): card.read_register(f"LINK1_{name}") for name in PORT_COUNTERS},
     }
 
 
@@ -93,7 +115,7 @@ def ring_of(features: int, peer: int) -> dict[str, Any] | None:
 
 def read(card: Card) -> dict[str, Any]:
     """State, reason, peer, slack, counters, and frames over Ethernet, of a card's link, as a
-    dictionary.
+    dictionary. `second` has link 1 of a card with two links.
     """
     peer = card.read_register("LINK_PEER")
     info = card.info()
@@ -110,6 +132,7 @@ def read(card: Card) -> dict[str, Any]:
         ],
         "counters": {name.lower(): counts[name.lower()] for name in LINK_COUNTERS},
         "frames": read_frames(card),
+        "second": read_second(card),
     }
 
 
@@ -173,4 +196,13 @@ def rows(link: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if pair := link["pair"]:
         found[2:2] = pairs.rows(pair)
     counts = {**link["counters"], **link["frames"]}
-    return found + [(name, value) for name, value in counts.items() if value]
+    found += [(name, value) for name, value in counts.items() if value]
+    if second := link["second"]:
+        peer = "not heard" if second["peer"] is None else f"{second['peer']:04x}"
+        found += [
+            ("link 1: state", sentence(second)),
+            ("link 1: the other's nonce", peer),
+            ("link 1: slack, most words", " ".join(map(str, second["slack_high"]))),
+        ]
+        found += [(f"link 1: {name}", n) for name, n in second["counters"].items() if n]
+    return found
