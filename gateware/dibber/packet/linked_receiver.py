@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.common.pulses import Pulses
-from dibber.interface.description import C, CHANNEL, LANE
+from dibber.interface.description import C, LANE
 from dibber.layouts import HOP_BITS, ack_layout, scout_layout
 from dibber.packet.header import flag
 from dibber.packet.join import FlowTurns, PacketJoiner
