@@ -206,7 +206,7 @@ soak: build models
 	@$(MAKE) --no-print-directory test-window test-ring
 	@$(MAKE) --no-print-directory ofi mpi4py
 	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
-	@$(PYTEST) tests/soak/mpi_faults.py
+	@$(PYTEST) tests/soak/mpi_faults.py tests/soak/hpcc.py
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 
