@@ -40,7 +40,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install firmware simulator reference litepcie-rate library ofi shmem build models switches qemu driver mpi4py bench \
+.PHONY: help install firmware simulator reference litepcie-rate library ofi shmem build models switches qemu driver mpi4py mpich bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
         test-bitstream test-netlist test-netlist-same test-window test-ring test-links test-boards synthesis docs figures clean
 
@@ -72,6 +72,7 @@ help:
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
 	@echo 'make ofi          the libfabric provider, for MPI and other programs on libfabric'
+	@echo 'make mpich        MPICH of PyPI in build/mpich, and a provider for the libfabric that it brings'
 	@echo 'make shmem        OpenSHMEM over libdibber (dibber_shmem.h); a part of make ofi'
 	@echo 'make docs         the interface reference, build/docs/interface.md'
 	@echo 'make figures      measure every figure that has a target: docs/figures.md, out/figures.json'
@@ -184,7 +185,11 @@ test-formal: install
 mpi4py: install
 	@$(PYTHON) tests/mpi4py/suite.py --bring
 
-test-system: firmware library ofi models litepcie-rate qemu driver mpi4py
+# MPICH of PyPI with its libfabric, and a provider for that: nothing is installed.
+mpich: library
+	$(call step,mpich,MPICH of PyPI and a provider for its libfabric,$(PYTHON) tests/mpich/bring.py)
+
+test-system: firmware library ofi models litepcie-rate qemu driver mpi4py mpich
 	@$(MAKE) --no-print-directory simulator PROFILE=eth10g
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
@@ -212,7 +217,7 @@ soak: build models
 	@$(MAKE) --no-print-directory test-window test-ring test-links
 	@$(MAKE) --no-print-directory ofi mpi4py
 	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
-	@$(PYTEST) tests/soak/mpi_faults.py
+	@$(PYTEST) tests/soak/mpi_faults.py tests/soak/hpcc.py
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
 

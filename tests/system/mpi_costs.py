@@ -16,10 +16,10 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-from dibber_cli import fabric, paths
+from dibber_cli import fabric
+from dibber_cli.bench import charges
 
 HERE = pathlib.Path(__file__).resolve().parent
-TABLE = paths.ROOT / "software" / "ofi" / "src" / "charges.h"
 PROVIDER = "libdibber-fi.so"
 SECONDS = 600
 
@@ -202,12 +202,6 @@ def costs(dumps):
     return found
 
 
-def charged():
-    """{kind: (instructions of the provider, of Open MPI)} of charges.h."""
-    rows = re.findall(r"^CHARGE\((\w+),\s*(\d+), (\d+)\)", TABLE.read_text(), re.MULTILINE)
-    return {kind: (int(own), int(engine)) for kind, own, engine in rows}
-
-
 def measure(folder):
     """{kind: (instructions of the provider, of Open MPI)} as counted."""
     program, dumps = build(folder), {}
@@ -221,7 +215,7 @@ def measure(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         counted = measure(pathlib.Path(folder))
-    table = charged()
+    table = charges.table()
     print(f"{'kind':10}{'provider':>10}{'counted':>10}{'Open MPI':>10}{'counted':>10}")
     for kind, (own, engine) in counted.items():
         print(f"{kind:10}{table[kind][0]:10}{own:10.0f}{table[kind][1]:10}{engine:10.0f}")

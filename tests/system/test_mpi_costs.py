@@ -6,6 +6,7 @@ than a tenth too low.
 
 import mpi_costs
 import pytest
+from dibber_cli.bench import charges
 
 SHARE = 0.9  # of callgrind's, at least
 
@@ -16,7 +17,7 @@ def counted(tmp_path_factory):
 
 
 def test_no_call_of_provider_or_engine_is_charged_too_little(counted):
-    table = mpi_costs.charged()
+    table = charges.table()
     assert set(table) == set(counted)
     for kind, values in counted.items():
         for charged, value in zip(table[kind], values):

@@ -107,6 +107,11 @@ struct fi_provider *fi_prov_ini(void);
 
 FI_EXT_INI
 {
+	/* A program may ask for the version of the libfabric that it runs with, and that one
+	 * refuses providers of older headers. Within a major version structures grow at their ends,
+	 * tables of operations have their sizes, and fi_info is the library's own. */
+	if (FI_MAJOR(fi_version()) == FI_MAJOR_VERSION)
+		dfi_provider.fi_version = fi_version();
 	fi_param_define(
 		&dfi_provider, "card", FI_PARAM_STRING,
 		"cards of this host, \"sim:PATH\", \"vfio:ADDRESS\" or \"/dev/dibberN\", with a "

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dibber_cli import fabric, paths
-from dibber_cli.bench import session
+from dibber_cli.bench import charges, session
 from dibber_cli.bench.bound import Side, bound, message_seconds
 from dibber_cli.bench.link import VERSIONS
 from dibber_cli.bench.stride import STRIDES
@@ -344,6 +344,12 @@ def _findings(report: dict[str, Any]) -> Iterator[str]:
                 f"MPI_Put of 64 KiB in elements of {ELEMENT} bytes, {way}: at least {share:.1f} % "
                 f"of contiguous (stride {least['x']})"
             )
+            if way == "coalesced":
+                most = 1000 * ELEMENT / charges.nanoseconds("TRANSFER", "ENTRY")
+                yield (
+                    f"coalesced: {100 * least['value'] / most:.1f} % of the {most:.1f} MB/s that "
+                    "the charge of a transfer and its completion for each element allows"
+                )
     plain = {p["x"]: p["value"] for p in of_series(report, "typed-contiguous-engine")}
     for way in TYPED:
         shares = {
