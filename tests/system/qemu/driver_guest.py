@@ -23,6 +23,7 @@ TESTS = {
     "mailbox": EXAMPLES / "mailbox.c",
     "net": HERE / "driver_net.c",
     "queues": HERE / "driver_queues.c",
+    "nfs": HERE / "driver_nfs.c",
     "crowd": HERE / "driver_crowd.c",
     "tools": HERE / "driver_tools.c",
     "net_wrong": HERE / "driver_net_wrong.c",
