@@ -17,7 +17,10 @@
  * Of the hello, the headers and the notices. The endpoint of greetings is no part of it: a device
  * that greets by another endpoint is never heard, so no version could tell it.
  */
-#define DIBBER_NET_VERSION 1
+#define DIBBER_NET_VERSION 2
+
+/* The most queues of a device. */
+#define DIBBER_NET_QUEUES 8
 
 /*
  * The endpoint by which all network devices greet each other. Not the last one of a card with 8:
@@ -56,18 +59,21 @@
  * struct dibber_net_hello - what a node sends with SEND to the control endpoint of another one
  * @magic: DIBBER_NET_MAGIC
  * @version: DIBBER_NET_VERSION
- * @endpoint: the target of notices
- * @key: of the region with the ring for the receiver of this hello
- * @ring_bytes: of the ring
- * @reserved: 0
+ * @ring_bytes: of each ring
+ * @queues: how many of @queue are used, 1 to DIBBER_NET_QUEUES
+ * @queue: for each queue of the sender of this hello
+ * @queue.endpoint: the target of notices
+ * @queue.key: of the region with the ring for the same queue of the receiver
  */
 struct dibber_net_hello {
 	__le32 magic;
 	__le32 version;
-	__le32 endpoint;
-	__le32 key;
 	__le32 ring_bytes;
-	__le32 reserved[3];
+	__le32 queues;
+	struct {
+		__le32 endpoint;
+		__le32 key;
+	} queue[DIBBER_NET_QUEUES];
 };
 
 /**
@@ -84,7 +90,7 @@ struct dibber_net_header {
 	__u8 reserved[10];
 };
 
-static_assert(sizeof(struct dibber_net_hello) == 32);
+static_assert(sizeof(struct dibber_net_hello) == 16 + 8 * DIBBER_NET_QUEUES);
 static_assert(sizeof(struct dibber_net_header) == 32);
 
 #endif

@@ -6,12 +6,11 @@
 
 #include "netdev.h"
 
-#include <linux/dma-mapping.h>
-
 #define PERIOD	     HZ		/* of keepalives, and of looks at the link */
 #define HASTE	     (HZ / 10)	/* while a peer is not connected */
 #define SCOUT_CYCLES (1u << 16) /* that an answer may take */
 #define UNHEARD	     (10 * HZ)	/* after which a peer that does not answer is greeted again */
+#define UNGREETED    (2 * HZ)	/* the same of one that has our hello, and whose own is not here */
 
 void dibber_net_kick(struct dibber_net *net)
 {
@@ -19,74 +18,51 @@ void dibber_net_kick(struct dibber_net *net)
 		mod_delayed_work(system_wq, &net->work, 0);
 }
 
-void dibber_net_fail(struct dibber_net *net, struct dibber_net_peer *peer)
+void dibber_net_fail(struct dibber_net *net, u32 node)
 {
-	if (peer->state == DIBBER_NET_ABSENT)
-		return;
-	WRITE_ONCE(peer->failed, true);
+	WRITE_ONCE(net->peers[node].failed, true);
 	dibber_net_kick(net);
 }
 
 static bool is_connected(const struct dibber_net_peer *peer)
 {
-	return peer->state == DIBBER_NET_UP && !peer->failed && (peer->heard || peer->told);
+	return peer->state == DIBBER_NET_UP && !READ_ONCE(peer->failed) &&
+	       (READ_ONCE(peer->heard) || peer->told);
 }
 
 /* States --------------------------------------------------------------------------------------- */
 
-/* NAPI looks at peers without the lock, so it stands still meanwhile. */
-static void hold(struct dibber_net *net) __acquires(&net->lock)
+/* Frames are spread over the queues that every peer has. */
+static void spread(struct dibber_net *net)
 {
-	napi_disable(&net->napi);
-	spin_lock_bh(&net->lock);
-}
-
-static void let_go(struct dibber_net *net) __releases(&net->lock)
-{
-	spin_unlock_bh(&net->lock);
-	napi_enable(&net->napi);
-	/* An interrupt that came meanwhile was not heard. */
-	local_bh_disable();
-	napi_schedule(&net->napi);
-	local_bh_enable();
-}
-
-/* The peer may put nothing more, and nothing is put to it. */
-static void lose(struct dibber_net *net, struct dibber_net_peer *peer)
-{
-	hold(net);
-	if (peer->state == DIBBER_NET_UP) {
-		net->peers_up--;
-		dibber_net_count(net, losses);
-	}
-	peer->state = DIBBER_NET_ABSENT;
-	peer->life++;
-	dibber_net_maybe_wake(net);
-	let_go(net);
-	dibber_own_region_remove(&net->data, peer->own_key);
-	netdev_dbg(net->dev, "node %td is lost\n", peer - net->peers);
-}
-
-/* With both endpoints closed and NAPI disabled. */
-void dibber_net_peers_end(struct dibber_net *net)
-{
-	size_t bytes = DIBBER_NET_RING + DIBBER_NET_SCRATCH;
-	u32 node;
+	u32 least = net->queue_count, node;
 
 	for (node = 0; node < DIBBER_NODES; node++) {
-		struct dibber_net_peer *peer = &net->peers[node];
-
-		if (peer->state != DIBBER_NET_ABSENT)
-			dibber_own_region_remove(&net->data, peer->own_key);
-		if (peer->ring)
-			dma_free_coherent(&net->card->pdev->dev, bytes, peer->ring,
-					  peer->ring_address);
-		*peer = (struct dibber_net_peer){
-			.life = peer->life + 1,
-			.since = jiffies - HASTE,
-		};
+		if (net->peers[node].state == DIBBER_NET_UP)
+			least = min(least, net->peers[node].queues);
 	}
-	net->peers_up = 0;
+	WRITE_ONCE(net->spread, least);
+}
+
+static void lose(struct dibber_net *net, u32 node)
+{
+	struct dibber_net_peer *peer = &net->peers[node];
+	u32 i;
+
+	for (i = 0; i < net->queue_count; i++)
+		dibber_net_way_lose(&net->queues[i], node);
+	if (peer->state == DIBBER_NET_UP)
+		dibber_net_count(net, losses);
+	peer->state = DIBBER_NET_ABSENT;
+	spread(net);
+	netdev_dbg(net->dev, "node %u is lost\n", node);
+}
+
+/* With all endpoints closed. */
+void dibber_net_peers_end(struct dibber_net *net)
+{
+	memset(net->peers, 0, sizeof(net->peers));
+	spread(net);
 }
 
 /* Hellos --------------------------------------------------------------------------------------- */
@@ -144,7 +120,7 @@ static void ask(struct dibber_net *net, u32 node)
 {
 	struct dibber_net_peer *peer = &net->peers[node];
 	bool receives = peer->state == DIBBER_NET_GREETING && !peer->receiving;
-	bool sends = !peer->told && !peer->heard && !peer->sending;
+	bool sends = !peer->told && !READ_ONCE(peer->heard) && !peer->sending;
 
 	if (!net->control.number || (!receives && !sends))
 		return;
@@ -167,12 +143,20 @@ static void ask(struct dibber_net *net, u32 node)
 
 static bool is_hello(const struct dibber_net_hello *hello)
 {
-	u32 ring = le32_to_cpu(hello->ring_bytes), endpoint = le32_to_cpu(hello->endpoint);
+	u32 ring = le32_to_cpu(hello->ring_bytes), queues = le32_to_cpu(hello->queues), i;
 
-	return hello->magic == cpu_to_le32(DIBBER_NET_MAGIC) &&
-	       hello->version == cpu_to_le32(DIBBER_NET_VERSION) && endpoint &&
-	       endpoint < DIBBER_ENDPOINTS && hello->key && is_power_of_2(ring) &&
-	       ring >= DIBBER_NET_RING_LEAST && ring <= DIBBER_NET_RING_MOST;
+	if (hello->magic != cpu_to_le32(DIBBER_NET_MAGIC) ||
+	    hello->version != cpu_to_le32(DIBBER_NET_VERSION) || !is_power_of_2(ring) ||
+	    ring < DIBBER_NET_RING_LEAST || ring > DIBBER_NET_RING_MOST || !queues ||
+	    queues > DIBBER_NET_QUEUES)
+		return false;
+	for (i = 0; i < queues; i++) {
+		u32 endpoint = le32_to_cpu(hello->queue[i].endpoint);
+
+		if (!endpoint || endpoint >= DIBBER_ENDPOINTS || !hello->queue[i].key)
+			return false;
+	}
+	return true;
 }
 
 /* The peer's hello is here. */
@@ -181,26 +165,23 @@ static void meet(struct dibber_net *net, u32 node, u32 length)
 	/* A copy, because the card could still write there. */
 	struct dibber_net_hello hello = *hello_from(net, node);
 	struct dibber_net_peer *peer = &net->peers[node];
+	u32 i;
 
 	if (length != sizeof(hello) || !is_hello(&hello)) {
 		dibber_net_count(net, hellos_wrong);
-		dibber_complain(net->card, "node %u: a hello of %u bytes, magic 0x%x, version %u\n",
-				node, length, le32_to_cpu(hello.magic), le32_to_cpu(hello.version));
-		dibber_net_fail(net, peer);
+		dibber_complain(net->card,
+				"node %u: a hello of %u bytes, magic 0x%x, version %u, %u queues\n",
+				node, length, le32_to_cpu(hello.magic), le32_to_cpu(hello.version),
+				le32_to_cpu(hello.queues));
+		dibber_net_fail(net, node);
 		return;
 	}
-	hold(net);
-	peer->endpoint = le32_to_cpu(hello.endpoint);
-	peer->key = le32_to_cpu(hello.key);
-	peer->ring_bytes = le32_to_cpu(hello.ring_bytes);
-	peer->sent = 0;
-	peer->credited = 0;
-	peer->full = false;
+	peer->queues = min(net->queue_count, le32_to_cpu(hello.queues));
 	peer->state = DIBBER_NET_UP;
-	net->peers_up++;
-	/* By the first notice it knows that its key is here. */
-	dibber_net_send_tail(net, node);
-	let_go(net);
+	for (i = 0; i < peer->queues; i++)
+		dibber_net_way_meet(&net->queues[i], node, le32_to_cpu(hello.queue[i].endpoint),
+				    le32_to_cpu(hello.queue[i].key), le32_to_cpu(hello.ring_bytes));
+	spread(net);
 	dibber_net_count(net, connections);
 }
 
@@ -226,44 +207,41 @@ static void take_hellos(struct dibber_net *net)
 	}
 }
 
-/* Make a ring for the node, and ask for its hello. */
+/* Make rings for the node, and the hello that tells of them. */
 static int greet(struct dibber_net *net, u32 node)
 {
-	size_t bytes = DIBBER_NET_RING + DIBBER_NET_SCRATCH;
+	struct dibber_net_hello *hello = hello_to(net, node);
 	struct dibber_net_peer *peer = &net->peers[node];
 	int rc = 0;
+	u32 i;
 
-	if (!peer->ring)
-		peer->ring = dma_alloc_coherent(&net->card->pdev->dev, bytes, &peer->ring_address,
-						GFP_KERNEL | __GFP_NOWARN);
-	if (!peer->ring)
-		return -ENOMEM;
-	/* No record of a former life begins at a position of now. */
-	memset(peer->ring, 0xff, bytes);
 	if (peer->sending || peer->receiving)
 		rc = forget_hellos(net);
-	if (!rc)
-		rc = dibber_own_region_add(&net->data, peer->ring_address, bytes,
-					   DIBBER_RIGHT_REMOTE_WRITE, &peer->own_key);
 	if (rc)
 		return rc;
-	*hello_to(net, node) = (struct dibber_net_hello){
+	*hello = (struct dibber_net_hello){
 		.magic = cpu_to_le32(DIBBER_NET_MAGIC),
 		.version = cpu_to_le32(DIBBER_NET_VERSION),
-		.endpoint = cpu_to_le32(net->data.number),
-		.key = cpu_to_le32(peer->own_key),
 		.ring_bytes = cpu_to_le32(DIBBER_NET_RING),
+		.queues = cpu_to_le32(net->queue_count),
 	};
-	hold(net);
-	peer->failed = false;
 	peer->heard = false;
 	peer->told = false;
+	WRITE_ONCE(peer->failed, false);
+	for (i = 0; i < net->queue_count; i++) {
+		struct dibber_net_queue *queue = &net->queues[i];
+
+		rc = dibber_net_way_greet(queue, node);
+		if (rc) {
+			lose(net, node);
+			return rc;
+		}
+		hello->queue[i].endpoint = cpu_to_le32(queue->data.number);
+		hello->queue[i].key = cpu_to_le32(queue->ways[node].own_key);
+	}
+	peer->greeted = true;
 	peer->since = jiffies;
-	peer->tail = 0;
-	peer->head = 0;
-	peer->credit_told = 0;
 	peer->state = DIBBER_NET_GREETING;
-	let_go(net);
 	dibber_net_count(net, greetings);
 	return 0;
 }
@@ -304,7 +282,7 @@ static bool scout(struct dibber_net *net)
 	}
 	peer = &net->peers[answer.node];
 	/* A peer that always fails is not greeted without a pause. */
-	if (peer->life && time_before(jiffies, peer->since + HASTE))
+	if (peer->greeted && time_before(jiffies, peer->since + HASTE))
 		return true;
 	if (greet(net, answer.node)) {
 		dibber_complain(card, "no ring or region for node %u\n", answer.node);
@@ -314,43 +292,55 @@ static bool scout(struct dibber_net *net)
 	return true;
 }
 
+/* Either also tells what a lost event did not. Without slots there is traffic enough. */
+static void keep_alive(struct dibber_net_queue *queue, u32 node)
+{
+	spin_lock_bh(&queue->lock);
+	if (dibber_own_room(&queue->data) >= 2 && dibber_net_send_credit(queue, node) &&
+	    dibber_net_send_tail(queue, node))
+		dibber_net_count(queue->net, keepalives);
+	dibber_net_maybe_wake(queue);
+	spin_unlock_bh(&queue->lock);
+}
+
 static void look_after(struct dibber_net *net, u32 node, bool keepalive)
 {
 	struct dibber_net_peer *peer = &net->peers[node];
+	u32 i;
 
 	if (peer->state == DIBBER_NET_ABSENT)
 		return;
-	/* It may have our hello of before. Another one tells it of another ring. */
+	/* It may have our hello of before. Another one tells it of other rings. */
 	if (peer->state == DIBBER_NET_UP && !is_connected(peer) &&
 	    time_after(jiffies, peer->since + UNHEARD))
-		peer->failed = true;
-	if (peer->failed) {
-		lose(net, peer);
+		WRITE_ONCE(peer->failed, true);
+	/* It has told its hello to a former life of ours, and does not say it again. */
+	if (peer->state == DIBBER_NET_GREETING && smp_load_acquire(&peer->heard) &&
+	    time_after(jiffies, READ_ONCE(peer->heard_at) + UNGREETED))
+		WRITE_ONCE(peer->failed, true);
+	if (READ_ONCE(peer->failed)) {
+		lose(net, node);
 		return;
 	}
 	ask(net, node);
-	if (peer->state != DIBBER_NET_UP || !keepalive)
-		return;
-	spin_lock_bh(&net->lock);
-	/* Either also tells what a lost event did not. Without slots there is traffic enough. */
-	if (dibber_own_room(&net->data) >= 2 && dibber_net_send_credit(net, node) &&
-	    dibber_net_send_tail(net, node))
-		dibber_net_count(net, keepalives);
-	dibber_net_maybe_wake(net);
-	spin_unlock_bh(&net->lock);
+	for (i = 0; peer->state == DIBBER_NET_UP && keepalive && i < peer->queues; i++)
+		keep_alive(&net->queues[i], node);
 }
 
 static void show_carrier(struct dibber_net *net, bool link)
 {
 	bool connected = false;
-	u32 node;
+	u32 node, i;
 
 	for (node = 0; node < DIBBER_NODES; node++)
 		connected |= is_connected(&net->peers[node]);
-	if (link && connected)
+	if (link && connected) {
 		netif_carrier_on(net->dev);
-	else
+	} else if (netif_carrier_ok(net->dev)) {
 		netif_carrier_off(net->dev);
+		for (i = 0; i < net->queue_count; i++)
+			dibber_net_let_owners_go(&net->queues[i]);
+	}
 }
 
 /* Whether somebody is in the state between absent and connected. */

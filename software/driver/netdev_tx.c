@@ -21,41 +21,41 @@ static_assert(DIBBER_NODES <= 64); /* a bit for each in receivers_of() */
 
 /* Memory --------------------------------------------------------------------------------------- */
 
-int dibber_net_tx_begin(struct dibber_net *net)
+int dibber_net_tx_begin(struct dibber_net_queue *queue)
 {
 	int rc;
 
-	net->staged = 0;
-	net->unstaged = 0;
-	net->waits_for = -1;
-	net->lost_events = 0;
-	net->staging = dma_alloc_coherent(&net->card->pdev->dev, STAGING_BYTES,
-					  &net->staging_address, GFP_KERNEL);
-	if (!net->staging)
+	queue->staged = 0;
+	queue->unstaged = 0;
+	queue->waits_for = -1;
+	queue->lost_events = 0;
+	queue->staging = dma_alloc_coherent(&queue->net->card->pdev->dev, STAGING_BYTES,
+					    &queue->staging_address, GFP_KERNEL);
+	if (!queue->staging)
 		return -ENOMEM;
-	rc = dibber_own_region_add(&net->data, net->staging_address, STAGING_BYTES,
-				   DIBBER_RIGHT_LOCAL_READ, &net->staging_key);
+	rc = dibber_own_region_add(&queue->data, queue->staging_address, STAGING_BYTES,
+				   DIBBER_RIGHT_LOCAL_READ, &queue->staging_key);
 	if (rc)
-		net->staging_key = 0;
+		queue->staging_key = 0;
 	return rc;
 }
 
 /* The data endpoint is closed, so the card reads nothing here any more. */
-void dibber_net_tx_end(struct dibber_net *net)
+void dibber_net_tx_end(struct dibber_net_queue *queue)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(net->commands); i++) {
-		dev_kfree_skb(net->commands[i].skb);
-		net->commands[i].skb = NULL;
+	for (i = 0; i < ARRAY_SIZE(queue->commands); i++) {
+		dev_kfree_skb(queue->commands[i].skb);
+		queue->commands[i].skb = NULL;
 	}
-	if (net->staging_key)
-		dibber_own_region_remove(&net->data, net->staging_key);
-	net->staging_key = 0;
-	if (net->staging)
-		dma_free_coherent(&net->card->pdev->dev, STAGING_BYTES, net->staging,
-				  net->staging_address);
-	net->staging = NULL;
+	if (queue->staging_key)
+		dibber_own_region_remove(&queue->data, queue->staging_key);
+	queue->staging_key = 0;
+	if (queue->staging)
+		dma_free_coherent(&queue->net->card->pdev->dev, STAGING_BYTES, queue->staging,
+				  queue->staging_address);
+	queue->staging = NULL;
 }
 
 /*
@@ -69,103 +69,103 @@ static u64 place(u64 position, u32 room, u32 bytes)
 	return left < bytes ? position + left : position;
 }
 
-static bool has_staging(const struct dibber_net *net, u32 bytes)
+static bool has_staging(const struct dibber_net_queue *queue, u32 bytes)
 {
-	return place(net->staged, STAGING_BYTES, bytes) + bytes - net->unstaged <= STAGING_ROOM;
+	return place(queue->staged, STAGING_BYTES, bytes) + bytes - queue->unstaged <= STAGING_ROOM;
 }
 
-static bool has_room(const struct dibber_net_peer *peer, u32 bytes)
+static bool has_room(const struct dibber_net_way *way, u32 bytes)
 {
-	return place(peer->sent, peer->ring_bytes, bytes) + bytes - peer->credited <=
-	       peer->ring_bytes;
+	return place(way->sent, way->ring_bytes, bytes) + bytes - way->credited <= way->ring_bytes;
 }
 
 /* Commands ------------------------------------------------------------------------------------- */
 
-static void remember(struct dibber_net *net, u32 cookie, u32 node, struct sk_buff *skb)
+static void remember(struct dibber_net_queue *queue, u32 cookie, u32 node, struct sk_buff *skb)
 {
-	struct dibber_net_command *command = &net->commands[cookie & (net->card->slot_count - 1)];
+	u32 slot = cookie & (queue->net->card->slot_count - 1);
+	struct dibber_net_command *command = &queue->commands[slot];
 
 	command->skb = skb;
-	command->staged = net->staged;
+	command->staged = queue->staged;
 	command->node = node;
-	command->life = net->peers[node].life;
+	command->life = queue->ways[node].life;
 }
 
-static void put_record(struct dibber_net *net, u32 node, u32 source, u32 target, u32 bytes,
+static void put_record(struct dibber_net_queue *queue, u32 node, u32 source, u32 target, u32 bytes,
 		       u32 notice, u8 flags, struct sk_buff *skb)
 {
-	const struct dibber_net_peer *peer = &net->peers[node];
+	const struct dibber_net_way *way = &queue->ways[node];
 	struct dibber_command command = {
 		.opcode = DIBBER_OPCODE_PUT,
 		.flags = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT | flags,
-		.endpoint = peer->endpoint,
+		.endpoint = way->endpoint,
 		.node = node,
 		.length = bytes,
 		.notice = notice,
-		.target = { .key = peer->key, .block = bytes, .offset = target },
-		.source = { .key = net->staging_key, .block = bytes, .offset = source },
+		.target = { .key = way->key, .block = bytes, .offset = target },
+		.source = { .key = queue->staging_key, .block = bytes, .offset = source },
 	};
 
-	remember(net, dibber_own_give(&net->data, &command), node, skb);
+	remember(queue, dibber_own_give(&queue->data, &command), node, skb);
 }
 
 /*
  * Repeat the position behind the last record, in the lane of the records, so that the notice comes
  * behind them. The bytes go where nobody reads.
  */
-bool dibber_net_send_tail(struct dibber_net *net, u32 node)
+bool dibber_net_send_tail(struct dibber_net_queue *queue, u32 node)
 {
-	const struct dibber_net_peer *peer = &net->peers[node];
+	const struct dibber_net_way *way = &queue->ways[node];
 
-	if (!dibber_own_room(&net->data))
+	if (!dibber_own_room(&queue->data))
 		return false;
-	put_record(net, node, 0, peer->ring_bytes, SCRATCH_BYTES, (u32)peer->sent | DIBBER_NET_TAIL,
+	put_record(queue, node, 0, way->ring_bytes, SCRATCH_BYTES, (u32)way->sent | DIBBER_NET_TAIL,
 		   DIBBER_FLAG_SOLICIT, NULL);
-	dibber_own_ring(&net->data);
+	dibber_own_ring(&queue->data);
 	return true;
 }
 
-bool dibber_net_send_credit(struct dibber_net *net, u32 node)
+bool dibber_net_send_credit(struct dibber_net_queue *queue, u32 node)
 {
-	struct dibber_net_peer *peer = &net->peers[node];
-	u64 head = READ_ONCE(peer->head);
+	struct dibber_net_way *way = &queue->ways[node];
+	u64 head = READ_ONCE(way->head);
 	struct dibber_inline_command command = {
-		.key = peer->key,
+		.key = way->key,
 		.block = SCRATCH_BYTES,
-		.offset = peer->ring_bytes,
+		.offset = way->ring_bytes,
 	};
 	struct dibber_command *form = (struct dibber_command *)&command;
 
-	if (!dibber_own_room(&net->data))
+	if (!dibber_own_room(&queue->data))
 		return false;
 	form->opcode = DIBBER_OPCODE_PUT_INLINE;
 	form->flags = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT;
-	form->endpoint = peer->endpoint;
+	form->endpoint = way->endpoint;
 	form->node = node;
 	form->length = SCRATCH_BYTES;
 	form->notice = (u32)head | DIBBER_NET_CREDIT;
-	remember(net, dibber_own_give(&net->data, form), node, NULL);
-	dibber_own_ring(&net->data);
-	peer->credit_told = head;
+	remember(queue, dibber_own_give(&queue->data, form), node, NULL);
+	dibber_own_ring(&queue->data);
+	way->credit_told = head;
 	return true;
 }
 
-void dibber_net_take_completions(struct dibber_net *net)
+void dibber_net_take_completions(struct dibber_net_queue *queue)
 {
 	struct dibber_queue_entry entry;
 	unsigned int frames = 0, bytes = 0;
-	u32 mask = net->card->slot_count - 1;
-	u32 oldest = net->data.oldest;
+	u32 mask = queue->net->card->slot_count - 1;
+	u32 oldest = queue->data.oldest;
 
-	while (dibber_own_completion(&net->data, &entry)) {
-		struct dibber_net_command *command = &net->commands[entry.cookie & mask];
-		struct dibber_net_peer *peer = &net->peers[command->node];
+	while (dibber_own_completion(&queue->data, &entry)) {
+		struct dibber_net_command *command = &queue->commands[entry.cookie & mask];
+		struct dibber_net_way *way = &queue->ways[command->node];
 
 		if (entry.status != DIBBER_STATUS_OK) {
-			dibber_net_count(net, commands_failed);
-			if (command->life == peer->life)
-				dibber_net_fail(net, peer);
+			dibber_net_tally(queue, commands_failed);
+			if (command->life == way->life)
+				dibber_net_fail(queue->net, command->node);
 		}
 		if (command->skb) {
 			frames++;
@@ -178,124 +178,167 @@ void dibber_net_take_completions(struct dibber_net *net)
 		}
 	}
 	/* Staging is given back in the order of the commands. */
-	if (net->data.oldest != oldest)
-		net->unstaged = net->commands[(net->data.oldest - 1) & mask].staged;
-	netdev_completed_queue(net->dev, frames, bytes);
+	if (queue->data.oldest != oldest)
+		queue->unstaged = queue->commands[(queue->data.oldest - 1) & mask].staged;
+	netdev_tx_completed_queue(dibber_net_txq(queue), frames, bytes);
+}
+
+/*
+ * Frames under way are no longer kept for their owners. TCP does not send a segment again while the
+ * device has it, not even by the other card of a bond. The card reads the copies in staging.
+ */
+void dibber_net_let_owners_go(struct dibber_net_queue *queue)
+{
+	unsigned int frames = 0, bytes = 0, i;
+
+	spin_lock_bh(&queue->lock);
+	for (i = 0; i < ARRAY_SIZE(queue->commands); i++) {
+		struct sk_buff *skb = queue->commands[i].skb;
+
+		if (!skb)
+			continue;
+		frames++;
+		bytes += skb->len;
+		dev_kfree_skb_any(skb);
+		queue->commands[i].skb = NULL;
+	}
+	netdev_tx_completed_queue(dibber_net_txq(queue), frames, bytes);
+	spin_unlock_bh(&queue->lock);
 }
 
 /* The queue -------------------------------------------------------------------------------------*/
 
 /* Whether the next frame finds room, whoever it is for. */
-static bool has_means(const struct dibber_net *net)
+static bool has_means(const struct dibber_net_queue *queue)
 {
-	return dibber_own_room(&net->data) >= net->peers_up + RESERVED_SLOTS &&
-	       has_staging(net, DIBBER_NET_MAX_RECORD);
+	return dibber_own_room(&queue->data) >= queue->peers_up + RESERVED_SLOTS &&
+	       has_staging(queue, DIBBER_NET_MAX_RECORD);
+}
+
+static bool has_failed(const struct dibber_net_queue *queue, u32 node)
+{
+	return READ_ONCE(queue->net->peers[node].failed);
 }
 
 /* Whether the queue has to wait for this peer's ring. */
-static bool blocks(struct dibber_net *net, u32 node)
+static bool blocks(struct dibber_net_queue *queue, u32 node)
 {
-	struct dibber_net_peer *peer = &net->peers[node];
+	struct dibber_net_way *way = &queue->ways[node];
 
-	if (peer->state != DIBBER_NET_UP || peer->failed)
+	if (way->state != DIBBER_NET_UP || has_failed(queue, node))
 		return false;
-	if (has_room(peer, DIBBER_NET_MAX_RECORD)) {
-		peer->full = false;
+	if (has_room(way, DIBBER_NET_MAX_RECORD)) {
+		way->full = false;
 		return false;
 	}
-	if (!peer->full) {
-		peer->full = true;
-		peer->full_since = jiffies;
+	if (!way->full) {
+		way->full = true;
+		way->full_since = jiffies;
 	}
-	return time_before(jiffies, peer->full_since + FULL_PATIENCE);
+	return time_before(jiffies, way->full_since + FULL_PATIENCE);
 }
 
-void dibber_net_maybe_wake(struct dibber_net *net)
+void dibber_net_maybe_wake(struct dibber_net_queue *queue)
 {
-	if (!netif_queue_stopped(net->dev) || READ_ONCE(net->closing) || !has_means(net) ||
-	    (net->waits_for >= 0 && blocks(net, net->waits_for)))
+	if (!netif_tx_queue_stopped(dibber_net_txq(queue)) || READ_ONCE(queue->net->closing) ||
+	    !has_means(queue) || (queue->waits_for >= 0 && blocks(queue, queue->waits_for)))
 		return;
-	net->waits_for = -1;
-	netif_wake_queue(net->dev);
+	queue->waits_for = -1;
+	netif_tx_wake_queue(dibber_net_txq(queue));
 }
 
-static void maybe_stop(struct dibber_net *net, int node)
+static void maybe_stop(struct dibber_net_queue *queue, int node)
 {
-	if (!has_means(net)) {
-		dibber_net_count(net, tx_stops_slots);
-		netif_stop_queue(net->dev);
-	} else if (node >= 0 && blocks(net, node)) {
-		dibber_net_count(net, tx_stops_ring);
-		net->waits_for = node;
-		netif_stop_queue(net->dev);
+	if (!has_means(queue)) {
+		dibber_net_tally(queue, tx_stops_slots);
+		netif_tx_stop_queue(dibber_net_txq(queue));
+	} else if (node >= 0 && blocks(queue, node)) {
+		dibber_net_tally(queue, tx_stops_ring);
+		queue->waits_for = node;
+		netif_tx_stop_queue(dibber_net_txq(queue));
 	}
 }
 
 /* Frames --------------------------------------------------------------------------------------- */
 
-/* The node that a frame is for, or -1: all of them. */
-static int target_of(const struct sk_buff *skb)
+/*
+ * The node that a frame is for, or -1: all of them. The owner of an address that is not its node
+ * number's is one of them, and so is who has the address of a node that is not here: the other
+ * cards of a bond have that of the first one.
+ */
+static int target_of(const struct dibber_net_queue *queue, const struct sk_buff *skb)
 {
 	static const u8 prefix[] = DIBBER_NET_PREFIX;
 	const u8 *to = skb->data;
 	u32 node = to[4] << 8 | to[5];
 
-	/* Whoever has another address than its node number's, as in a bond, is one of them. */
-	if (memcmp(to, prefix, sizeof(prefix)) || node >= DIBBER_NODES)
+	if (memcmp(to, prefix, sizeof(prefix)) || node >= DIBBER_NODES ||
+	    queue->ways[node].state == DIBBER_NET_ABSENT)
 		return -1;
 	return node;
 }
 
 /* Copy a frame into staging and put it to a peer. With means for it. False: it was dropped. */
-static bool send_to(struct dibber_net *net, u32 node, struct sk_buff *skb,
+static bool send_to(struct dibber_net_queue *queue, u32 node, struct sk_buff *skb,
 		    const struct virtio_net_hdr *offload, u8 flags, bool last)
 {
-	struct dibber_net_peer *peer = &net->peers[node];
+	struct dibber_net_way *way = &queue->ways[node];
 	u32 bytes = DIBBER_NET_RECORD(skb->len);
-	u64 from = place(net->staged, STAGING_BYTES, bytes);
-	u64 to = place(peer->sent, peer->ring_bytes, bytes);
+	u64 from = place(queue->staged, STAGING_BYTES, bytes);
+	u64 to = place(way->sent, way->ring_bytes, bytes);
 	struct dibber_net_header *header;
 	u32 source = from & (STAGING_BYTES - 1);
 
-	if (!has_room(peer, bytes)) {
-		dibber_net_count(net, tx_peer_full);
+	if (!has_room(way, bytes)) {
+		dibber_net_tally(queue, tx_peer_full);
 		return false;
 	}
-	if (!dibber_own_room(&net->data) || !has_staging(net, bytes))
+	if (!dibber_own_room(&queue->data) || !has_staging(queue, bytes))
 		return false;
-	header = net->staging + source;
+	header = queue->staging + source;
 	memset(header, 0, sizeof(*header));
 	header->position = cpu_to_le64(to);
 	header->length = cpu_to_le32(skb->len);
 	header->offload = *offload;
 	if (skb_copy_bits(skb, 0, header + 1, skb->len))
 		return false;
-	net->staged = from + bytes;
-	peer->sent = to + bytes;
-	put_record(net, node, source, to & (peer->ring_bytes - 1), sizeof(*header) + skb->len,
-		   (u32)peer->sent | DIBBER_NET_TAIL, flags, last ? skb : NULL);
+	queue->staged = from + bytes;
+	way->sent = to + bytes;
+	dibber_net_tally(queue, records_sent);
+	put_record(queue, node, source, to & (way->ring_bytes - 1), sizeof(*header) + skb->len,
+		   (u32)way->sent | DIBBER_NET_TAIL, flags, last ? skb : NULL);
 	return true;
 }
 
 /* Bit n: the frame is for node n. */
-static u64 receivers_of(const struct dibber_net *net, int target)
+static u64 receivers_of(const struct dibber_net_queue *queue, int target)
 {
 	u64 receivers = 0;
 	u32 node;
 
 	for (node = 0; node < DIBBER_NODES; node++) {
-		const struct dibber_net_peer *peer = &net->peers[node];
+		const struct dibber_net_way *way = &queue->ways[node];
 
-		if (peer->state == DIBBER_NET_UP && !READ_ONCE(peer->failed) &&
+		if (way->state == DIBBER_NET_UP && !has_failed(queue, node) &&
 		    (target < 0 || node == target))
 			receivers |= BIT_ULL(node);
 	}
 	return receivers;
 }
 
+/* A flow stays in its queue, so its frames keep their order. */
+u16 dibber_net_select_queue(struct net_device *dev, struct sk_buff *skb, struct net_device *below)
+{
+	const struct dibber_net *net = netdev_priv(dev);
+	u32 spread = READ_ONCE(net->spread);
+
+	return spread > 1 ? reciprocal_scale(skb_get_hash(skb), spread) : 0;
+}
+
 netdev_tx_t dibber_net_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct dibber_net *net = netdev_priv(dev);
+	struct dibber_net_queue *queue = &net->queues[skb_get_queue_mapping(skb)];
 	unsigned int bytes = skb->len;
 	struct virtio_net_hdr offload;
 	u64 receivers;
@@ -303,15 +346,15 @@ netdev_tx_t dibber_net_xmit(struct sk_buff *skb, struct net_device *dev)
 	bool sent = false;
 	int target;
 
-	spin_lock(&net->lock);
-	dibber_net_take_completions(net);
+	spin_lock(&queue->lock);
+	dibber_net_take_completions(queue);
 	target = -1;
 	if (skb_headlen(skb) < ETH_HLEN)
 		goto drop;
-	target = target_of(skb);
-	receivers = receivers_of(net, target);
+	target = target_of(queue, skb);
+	receivers = receivers_of(queue, target);
 	if (!receivers) {
-		dibber_net_count(net, tx_no_peer);
+		dibber_net_tally(queue, tx_no_peer);
 		goto drop;
 	}
 	if (skb->len > DIBBER_NET_MAX_FRAME ||
@@ -333,33 +376,33 @@ netdev_tx_t dibber_net_xmit(struct sk_buff *skb, struct net_device *dev)
 		/* The frame is kept for the last put of it. */
 		last = !receivers;
 		if (sent)
-			dibber_net_count(net, tx_replicas);
-		if (send_to(net, node, skb, &offload, DIBBER_FLAG_SOLICIT, last))
+			dibber_net_tally(queue, tx_replicas);
+		if (send_to(queue, node, skb, &offload, DIBBER_FLAG_SOLICIT, last))
 			sent = true;
 		else if (last)
 			goto unsent;
 		if (last)
-			__netdev_sent_queue(dev, bytes, netdev_xmit_more());
+			__netdev_tx_sent_queue(dibber_net_txq(queue), bytes, netdev_xmit_more());
 	}
-	dev->stats.tx_packets++;
-	dev->stats.tx_bytes += bytes;
+	dibber_net_tally(queue, tx_packets);
+	dibber_net_add_to(queue, tx_bytes, bytes);
 	goto out;
 
 unsent:
 	/* Commands before this one may carry it already. */
 	if (sent) {
-		dev->stats.tx_packets++;
-		dev->stats.tx_bytes += bytes;
+		dibber_net_tally(queue, tx_packets);
+		dibber_net_add_to(queue, tx_bytes, bytes);
 		dev_consume_skb_any(skb);
 		goto out;
 	}
 drop:
-	dev->stats.tx_dropped++;
+	dibber_net_tally(queue, tx_dropped);
 	dev_kfree_skb_any(skb);
 out:
-	maybe_stop(net, target);
-	if (!netdev_xmit_more() || netif_queue_stopped(dev))
-		dibber_own_ring(&net->data);
-	spin_unlock(&net->lock);
+	maybe_stop(queue, target);
+	if (!netdev_xmit_more() || netif_tx_queue_stopped(dibber_net_txq(queue)))
+		dibber_own_ring(&queue->data);
+	spin_unlock(&queue->lock);
 	return NETDEV_TX_OK;
 }

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dibber_cli import paths
+from dibber_cli import paths, topology
 from dibber_cli import profile as profiles
 
 LOADER = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
@@ -33,16 +33,21 @@ def simulator(
     """So many simulated cards; yields their sockets. Raises AssertionError when it does not live to
     the end.
 
+    cards   : 1 or 2; or more, an even number: pairs, each with a cable
     profile : name of a profile, or the path of one
     program : the simulator, if it is not the one of the profile
     """
     chosen = profiles.load(profile)
+    which: list[str | Path] = ["--cards", str(cards)]
+    if cards > 2:
+        network = directory / "topology.toml"
+        network.write_text(topology.pairs(cards // 2).toml("pairs"), encoding="utf-8")
+        which = ["--topology", network]
     command: list[str | Path] = [
         program or paths.simulator(chosen),
         "--profile",
         chosen.path,
-        "--cards",
-        str(cards),
+        *which,
         "--participants",
         str(cards),
         "--seed",
@@ -232,8 +237,9 @@ def boot_with_driver(
     timeout: float = 1800,
     profile: str = "gen2x4",
     program: Path | None = None,
+    cards: int = 2,
 ) -> str:
-    """What a guest wrote that has dibber.ko and two simulated cards, and runs `programs` one behind
+    """What a guest wrote that has dibber.ko and simulated cards, and runs `programs` one behind
     the other, as software/driver/guest/guest_driver.c says.
 
     directory : pathlib.Path of an empty folder for the guest's files
@@ -241,6 +247,7 @@ def boot_with_driver(
     files     : {name in the guest: pathlib.Path}, more files
     timeout   : seconds of the wall clock
     program   : the simulator, if it is not the one of the profile
+    cards     : 2, or 4 in two pairs: 0 and 1, 2 and 3
     """
     built: dict[str, Sequence[Path]] = {
         "init": [GUEST / "guest_driver.c", GUEST / "guest_common.c"]
@@ -272,7 +279,7 @@ def boot_with_driver(
         )
     archive = directory / "initramfs"
     archive.write_bytes(initramfs(contents))
-    with simulator(directory, seed, 2, profile, program) as sockets:
+    with simulator(directory, seed, cards, profile, program) as sockets:
         console = boot(QEMU, archive, sockets, iommu=iommu, timeout=timeout)
     (directory / "console").write_text(console, encoding="utf-8")
     return console

@@ -1,8 +1,8 @@
-/* Init of a test guest with dibber.ko: loads it for two cards, runs each program of /tests as
- * `PROGRAM FIRMWARE URI URI [SEED COUNT]`, then takes the driver away. Seed and count stand in the
- * file of /arguments that has the program's name, if there is one. What a program says is on the
- * console; its exit code is told by its name. `pinned` is what the kernel counts as pinned in the
- * end.
+/* Init of a test guest with dibber.ko: loads it for its cards, at most four, runs each program of
+ * /tests as `PROGRAM FIRMWARE URI URI [SEED COUNT]`, then takes the driver away. Seed and count
+ * stand in the file of /arguments that has the program's name, if there is one. What a program says
+ * is on the console; its exit code is told by its name. `pinned` is what the kernel counts as
+ * pinned in the end.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -88,13 +88,24 @@ static void load(const char *path, const char *name)
 	guest_load_module(path, "");
 }
 
+static unsigned long long count_cards(void)
+{
+	unsigned long long count = 0;
+	char path[32];
+
+	for (int number = 0; number < 4; number++) {
+		snprintf(path, sizeof(path), "/dev/dibber%d", number);
+		count += !access(path, F_OK);
+	}
+	return count;
+}
+
 int main(void)
 {
 	guest_begin();
 	guest_for_each(MODULES, load);
-	guest_load_module("/dibber.ko", "node=0,1");
-	guest_say("cards", (unsigned long long)!access("/dev/dibber0", F_OK) +
-				   !access("/dev/dibber1", F_OK));
+	guest_load_module("/dibber.ko", "node=0,1,2,3");
+	guest_say("cards", count_cards());
 	guest_for_each(TESTS, run);
 	guest_say("unloaded", syscall(SYS_delete_module, "dibber", O_NONBLOCK) == 0);
 	guest_say("nodes_left", (unsigned long long)!access("/dev/dibber0", F_OK));

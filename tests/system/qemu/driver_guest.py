@@ -22,6 +22,8 @@ TESTS = {
     "messages": EXAMPLES / "messages.c",
     "mailbox": EXAMPLES / "mailbox.c",
     "net": HERE / "driver_net.c",
+    "queues": HERE / "driver_queues.c",
+    "nfs": HERE / "driver_nfs.c",
     "crowd": HERE / "driver_crowd.c",
     "tools": HERE / "driver_tools.c",
     "net_wrong": HERE / "driver_net_wrong.c",
@@ -31,6 +33,9 @@ TESTS = {
     "ends": HERE / "driver_ends.c",
     "pairs": HERE / "driver_pairs.c",
 }
+
+# Those of the guest with two cards and no window.
+USUAL = tuple(name for name in TESTS if name not in WINDOW)
 
 # More sources of a test.
 MORE = {"hosts": [HERE / "guest_hosts.c", machine.GUEST / "guest_common.c"]}
@@ -66,11 +71,12 @@ def tools():
 def boot(
     directory,
     seed,
-    tests=tuple(name for name in TESTS if name not in WINDOW),
+    tests=USUAL,
     counts=None,
     iommu=False,
     timeout=1800,
     program=None,
+    cards=2,
 ):
     """What a guest wrote that has run `tests`, names of TESTS, one behind the other.
 
@@ -78,6 +84,7 @@ def boot(
     counts    : {name: how often}, of the tests that take a seed and a count
     timeout   : seconds of the wall clock
     program   : the simulator, if it is not the usual one
+    cards     : 2, or 4 in two pairs
     """
     names = {name: f"{n}_{name}" for n, name in enumerate(tests)}
     files = tools() if "tools" in tests else {}
@@ -88,5 +95,5 @@ def boot(
         files[f"arguments/{names[name]}"].write_text(f"{seed} {count}\n", encoding="utf-8")
     programs = {names[name]: [TESTS[name], *MORE.get(name, [])] for name in tests}
     return machine.boot_with_driver(
-        directory, seed, programs, files, iommu, timeout, program=program
+        directory, seed, programs, files, iommu, timeout, program=program, cards=cards
     )

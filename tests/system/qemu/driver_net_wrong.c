@@ -20,7 +20,10 @@
 #define CREDIT	   1u
 
 struct hello {
-	uint32_t magic, version, endpoint, key, ring_bytes, reserved[3];
+	uint32_t magic, version, ring_bytes, queues;
+	struct {
+		uint32_t endpoint, key;
+	} queue[8];
 };
 
 struct record {
@@ -37,7 +40,7 @@ static struct dib_region *region;
 /* Ring for dib0 and scratch, then what is sent and received. */
 static uint8_t *memory;
 #define HELLO  (RING + 4096)
-#define ANSWER (HELLO + 64)
+#define ANSWER (HELLO + 128)
 #define RECORD (HELLO + 4096)
 #define BYTES  (RECORD + 4096)
 
@@ -78,8 +81,9 @@ static struct hello greet(const struct hello *ours)
 	struct hello answer = { 0 };
 
 	memcpy(memory + HELLO, ours, sizeof(*ours));
-	for (int attempt = 0; attempt < 50 && !answer.key; attempt++) {
-		succeeds("receive", dib_receive(control, &delivery, dib_key(region), ANSWER, 64));
+	for (int attempt = 0; attempt < 50 && !answer.queue[0].key; attempt++) {
+		succeeds("receive",
+			 dib_receive(control, &delivery, dib_key(region), ANSWER, sizeof(answer)));
 		succeeds("send",
 			 dib_send(control, &delivery, dib_key(region), HELLO, sizeof(*ours)));
 		/* dib0 may have been greeting this node's former life. */
@@ -88,16 +92,17 @@ static struct hello greet(const struct hello *ours)
 	}
 	expect("the hello's magic", answer.magic, MAGIC);
 	expect("the hello's ring", answer.ring_bytes, RING);
+	expect("the hello's queues", answer.queues, 1);
 	return answer;
 }
 
 static struct hello right_hello(void)
 {
 	return (struct hello){ .magic = MAGIC,
-			       .version = 1,
-			       .endpoint = CONTROL,
-			       .key = dib_key(region),
-			       .ring_bytes = RING };
+			       .version = 2,
+			       .ring_bytes = RING,
+			       .queues = 1,
+			       .queue = { { .endpoint = CONTROL, .key = dib_key(region) } } };
 }
 
 static unsigned long long refusals(void)
@@ -122,19 +127,19 @@ static void put(const struct hello *peer, const void *bytes, uint32_t length, ui
 		uint32_t notice)
 {
 	const struct dib_delivery delivery = { .node = 0,
-					       .endpoint = (uint8_t)peer->endpoint,
+					       .endpoint = (uint8_t)peer->queue[0].endpoint,
 					       .flags = DIBBER_FLAG_NOTICE | DIBBER_FLAG_INTERRUPT,
 					       .notice = notice };
 
 	memcpy(memory + RECORD, bytes, length);
-	succeeds("put",
-		 dib_put(control, &delivery, dib_key(region), RECORD, peer->key, offset, length));
+	succeeds("put", dib_put(control, &delivery, dib_key(region), RECORD, peer->queue[0].key,
+				offset, length));
 	complete(1);
 }
 
 static void test_hellos(void)
 {
-	for (int kind = 0; kind < 7; kind++) {
+	for (int kind = 0; kind < 10; kind++) {
 		unsigned long long before = refusals();
 		struct hello hello = right_hello();
 
@@ -143,19 +148,28 @@ static void test_hellos(void)
 			hello.magic++;
 			break;
 		case 1:
-			hello.version = 2;
+			hello.version = 1;
 			break;
 		case 2:
-			hello.endpoint = 0;
+			hello.queue[0].endpoint = 0;
 			break;
 		case 3:
-			hello.endpoint = 0xffffffff;
+			hello.queue[0].endpoint = 0xffffffff;
 			break;
 		case 4:
-			hello.key = 0;
+			hello.queue[0].key = 0;
 			break;
 		case 5:
 			hello.ring_bytes = 0;
+			break;
+		case 6:
+			hello.queues = 0;
+			break;
+		case 7:
+			hello.queues = 9;
+			break;
+		case 8: /* the second one is missing */
+			hello.queues = 2;
 			break;
 		default:
 			hello.ring_bytes = 0x80000000;
@@ -269,7 +283,7 @@ static void test_foreign(const char *firmware, const char *uri)
 	succeeds("program", dib_firmware_load(near, firmware));
 	succeeds("endpoint", dib_endpoint_open(near, 1, NULL, &endpoint));
 	succeeds("register", dib_register(endpoint, memory, 4096, ALL_RIGHTS, &theirs));
-	peer.key = dib_key(theirs);
+	peer.queue[0].key = dib_key(theirs);
 	for (uint32_t i = 0; i < 50; i++)
 		put(&peer, bytes, 8, 0, i * 64 | TAIL);
 	while (statistic(NEAR, "dib0", "events_foreign") - before < 50 && now() < end)

@@ -31,7 +31,7 @@ QEMU_SUITES = ("trixie", "trixie-backports")
 QEMU_OLDEST = (10, 1)
 
 MODULES = ("vfio_iommu_type1", "vfio_pci")
-DRIVER_MODULES = ("aer_inject",)
+DRIVER_MODULES = ("aer_inject", "bonding", "nfsd", "nfsv4")
 
 # {package: its program in guests}
 TOOLS = {"iperf3": "iperf3", "nuttcp": "nuttcp", "iputils-ping": "ping"}
@@ -226,6 +226,11 @@ def in_order(kernel, names):
     return loaded.items()
 
 
+def has_modules(folder, names):
+    """Whether each of `names` is among the modules of a folder that fetch_kernel() wrote."""
+    return set(names) <= {path.stem.partition("-")[2] for path in folder.glob("*.ko")}
+
+
 def decompress(image):
     """The ELF file inside a bzImage, whose payload Debian packs with LZ4 (12) or Zstandard (13).
 
@@ -268,6 +273,10 @@ def main():
     names = ("root", "vmlinux", "modules", "driver-modules", "headers", "tools", "work")
     root, vmlinux, modules, driver_modules, headers, tools, work = (out / name for name in names)
     kernel = (vmlinux, modules, driver_modules, headers)
+    # Folders of before have fewer modules.
+    for folder, wanted in ((modules, MODULES), (driver_modules, DRIVER_MODULES)):
+        if not has_modules(folder, wanted):
+            shutil.rmtree(folder, ignore_errors=True)
     if root.exists() and tools.exists() and all(part.exists() for part in kernel):
         return
     try:

@@ -45,6 +45,7 @@ NETWORK = (
 )
 TOOLS = ("ping", "iperf3", "nuttcp")
 ENDS = ("reset", "suspend", "errors", "remove")
+QUEUES = ("numbers", "flows", "streams", "change", "held", "busy")
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
 KILLS = 20
@@ -119,7 +120,7 @@ def test_the_librarys_programs_run_on_it_as_they_stand(console):
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_library_between_two_cards(console, name):
     assert f"pairs {name} right" in console, console
-    assert machine.said(console)["13_pairs"] == 0, console
+    assert machine.said(console)["15_pairs"] == 0, console
 
 
 @pytest.mark.parametrize("name", NETWORK)
@@ -128,23 +129,34 @@ def test_the_network_device_carries_what_it_was_given(console, name):
     assert machine.said(console)["7_net"] == 0, console
 
 
+@pytest.mark.parametrize("name", QUEUES)
+def test_each_queue_of_the_network_device_has_its_flows(console, name):
+    assert f"queues {name} right" in console, console
+    assert machine.said(console)["8_queues"] == 0, console
+
+
+def test_a_tree_is_copied_through_nfs_over_the_network_device(console):
+    assert "nfs copy right" in console, console
+    assert machine.said(console)["9_nfs"] == 0, console
+
+
 def test_eight_processes_and_the_network_device_share_a_card(console):
     for number in range(8):
         assert f"crowd process_{number} right" in console, console
     assert "crowd all right" in console, console
-    assert machine.said(console)["8_crowd"] == 0, console
+    assert machine.said(console)["10_crowd"] == 0, console
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_debians_programs_run_on_the_network_device(console, name):
     assert f"tools {name} right" in console, console
-    assert machine.said(console)["9_tools"] == 0, console
+    assert machine.said(console)["11_tools"] == 0, console
 
 
 @pytest.mark.parametrize("name", WRONG_PEER)
 def test_a_wrong_peer_is_let_go_and_harms_nothing(console, name):
     assert f"net_wrong {name} right" in console, console
-    assert machine.said(console)["10_net_wrong"] == 0, console
+    assert machine.said(console)["12_net_wrong"] == 0, console
 
 
 @pytest.mark.parametrize(
@@ -158,13 +170,13 @@ def test_a_wrong_peer_is_let_go_and_harms_nothing(console, name):
 def test_two_programs_in_two_networks_use_a_card_each_through_the_driver(console, name, words):
     """They share nothing but TCP, and the cable between their cards."""
     assert f"hosts {name} right" in console and words in console, console
-    assert machine.said(console)["11_hosts"] == 0, console
+    assert machine.said(console)["13_hosts"] == 0, console
 
 
 @pytest.mark.parametrize("name", ENDS)
 def test_users_hear_of_a_cards_end_and_begin_anew(console, name):
     assert f"ends {name} right" in console, console
-    assert machine.said(console)["12_ends"] == 0, console
+    assert machine.said(console)["14_ends"] == 0, console
 
 
 def test_no_page_stays_pinned(console):
