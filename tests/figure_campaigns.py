@@ -62,6 +62,21 @@ def of_transfers(found):
     ]
 
 
+def of_ethernet_strides(found):
+    points = found["points"]
+    least = min(points, key=lambda point: point["share"])
+    return [
+        ("least", round(100 * least["share"], 1), f"% of the bound: {least['point']}", ">=", 95),
+        (
+            "bytes-wrong",
+            sum(point["bytes_wrong"] + point["failed"] for point in points),
+            f"bytes, or puts that failed, at {len(points)} points",
+            "<=",
+            0,
+        ),
+    ]
+
+
 def of_faults(found):
     return [
         ("runs", found["runs"], "faults of the cable", ">=", 1000),
@@ -184,6 +199,7 @@ CAMPAIGNS = {
         soak("program_faults", of_program_faults, "--json", "--runs", "1000"),
     ),
     "soak-threads": (5, soak("threads", of_threads, "--seconds", "300")),
+    "soak-ethernet-strides": (1, soak("ethernet_strides", of_ethernet_strides, "--json")),
     "tests/soak/link_figures.py": (10, None),
     "bench-all": (10, suite),
     "synthesis-engines": (60, synthesis("engines")),

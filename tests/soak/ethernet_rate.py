@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from dibber.interface.description import STATUS
+from dibber_cli import profile
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "system")]
@@ -63,7 +64,12 @@ def run(profile_name="eth10g", shape="pair", count=3, seed=1, loss=0.0, late=0.0
             assert answers[0][1] == STATUS.OK
             one_way.append((answers[1] - answers[0][0]) / 1000)
         sent = network.together(fill)[0]
+        waits = lambda: network.on(
+            {0: lambda side: side.card.info()["counters"]["stopped_cycles"]}
+        )[0]
+        before = waits()
         statuses, nanoseconds = network.on({0: send(keys[1], count)})[0]
+        stopped = waits() - before
         came = network.on({1: lambda side: bytes(side.memory)})[1]
     return {
         "profile": profile_name,
@@ -73,6 +79,8 @@ def run(profile_name="eth10g", shape="pair", count=3, seed=1, loss=0.0, late=0.0
         "failed": sum(status != STATUS.OK for status in statuses),
         "bytes_wrong": sum(one != other for one, other in zip(sent, came)),
         "one_way_ns": round(min(one_way)),
+        # Of all puts, and of any channel.
+        "waits_for_credit_us": round(stopped / profile.load(profile_name).clock_hz * 1e6),
         "MB_per_second": round((count - 1) * SIZE / nanoseconds * 1e3, 1),
     }
 

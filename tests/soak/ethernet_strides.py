@@ -1,14 +1,16 @@
 """Two cards over Ethernet: contiguous puts and each stride, against the bound of wire and PCIe.
 
-    python tests/soak/ethernet_strides.py [--profile eth10g] [--shape star:2] [--kib 64]
+    python tests/soak/ethernet_strides.py [--profile eth10g] [--shape star:2] [--kib 64] [--json]
 
-Prints a line for each point. The bound is that of `dibber bench stride`. Every byte of a target is
-compared. The exit code is 1 if one is wrong, a put failed, or a point is below 95 % of its bound.
+Prints a line for each point, or with `--json` one document. The bound is that of `dibber bench
+stride`. Every byte of a target is compared. The exit code is 1 if one is wrong, a put failed, or a
+point is below 95 % of its bound.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -114,15 +116,23 @@ def main():
     parser.add_argument("--kib", type=int, default=64, help="KiB of a put (default 64)")
     parser.add_argument("--count", type=int, default=4, help="puts of a point (default 4)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     a = parser.parse_args()
-    bad = False
+    bad, points = False, []
     for name, rate, limit, why, wrong, failed in run(a.profile, a.shape, a.kib, a.count, a.seed):
+        points.append(
+            {"point": name, "share": rate / limit, "bytes_wrong": wrong, "failed": failed}
+        )
+        bad |= bool(wrong or failed) or rate < GOAL * limit
+        if a.json:
+            continue
         print(
             f"{name:22} {rate:8.1f} MB/s {100 * rate / limit:6.1f} % of {limit:.1f} ({why})"
             f" {wrong} bytes wrong, {failed} failed",
             flush=True,
         )
-        bad |= bool(wrong or failed) or rate < GOAL * limit
+    if a.json:
+        print(json.dumps({"profile": a.profile, "shape": a.shape, "points": points}, indent=2))
     return int(bad)
 
 
