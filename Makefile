@@ -207,6 +207,7 @@ soak: build models
 	@$(PYTEST) tests/soak/mpi_faults.py
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
+	@$(PYTHON) tests/soak/bond.py --seed $(SEED)
 
 # Small changes of the control program's sources, each of which a test has to notice: minutes.
 mutants: install
