@@ -11,7 +11,9 @@ DESIGN  ?=
 VARIANT ?=
 # Nodes of a network, 16 or 64: a build for 64 is in build/nodes-64, and its programs want DIBBER_NODES=64 (docs/design/nodes.md).
 NODES   ?= $(or $(DIBBER_NODES),16)
-PLACE   := build$(if $(filter-out 16,$(NODES)),/nodes-$(NODES))
+# Endpoints of a card, 8 or 16: likewise, in build/endpoints-16.
+ENDPOINTS ?= $(or $(DIBBER_ENDPOINTS),8)
+PLACE   := build$(if $(filter-out 16,$(NODES)),/nodes-$(NODES))$(if $(filter-out 8,$(ENDPOINTS)),/endpoints-$(ENDPOINTS))
 # A compiler's warning about the library is an error here: DEVELOPER= for a compiler that warns of more.
 DEVELOPER ?= 1
 
@@ -25,6 +27,7 @@ BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
 export DIBBER_NODES := $(NODES)
+export DIBBER_ENDPOINTS := $(ENDPOINTS)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
 # Modules come from Python's own folders, the environment and this tree. Programs that are modules are started with -P: the
 # current folder has no part in it. Nor have settings for the user's own Python.
@@ -220,6 +223,7 @@ soak: build models
 	@$(PYTEST) tests/soak/mpi_faults.py tests/soak/hpcc.py
 	@$(MAKE) --no-print-directory qemu driver
 	@$(PYTHON) tests/soak/driver.py --calls 100000 --kills 200 --seed $(SEED)
+	@$(PYTHON) tests/soak/bond.py --seed $(SEED)
 
 # Small changes of the control program's sources, each of which a test has to notice: minutes.
 mutants: install

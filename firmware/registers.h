@@ -116,9 +116,12 @@ static inline void forget_code(void)
 
 #define EVENT(name) (1u << DIBBER_MCP_EVENTS_##name##_SHIFT)
 
-/* The events of replay.c. A card for more than 16 nodes shows one bit for all three. */
+/* The events of replay.c. A card for more than 16 nodes shows one bit for all three, a card with
+ * more than 8 endpoints one bit for two. */
 #if DIBBER_NODES > 16
 #define EVENTS_REPLAY EVENT(REPLAY)
+#elif DIBBER_ENDPOINTS > 8
+#define EVENTS_REPLAY (EVENT(REPLAY) | EVENT(GIVEN))
 #else
 #define EVENTS_REPLAY (EVENT(NAK) | EVENT(LINK) | EVENT(GIVEN))
 #endif

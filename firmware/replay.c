@@ -81,7 +81,7 @@ RARE uint32_t replay_handler(void)
 {
 	uint32_t done = 0;
 
-#if DIBBER_NODES > 16
+#if DIBBER_NODES > 16 || DIBBER_ENDPOINTS > 8
 	/* EVENTS does not tell them apart, but their registers do. */
 	done += take_naks();
 	if (REG_READ(LINK_CHANGED))

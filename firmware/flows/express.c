@@ -27,13 +27,15 @@ static uint32_t ring[DIBBER_NODES][DIBBER_WINDOW];
 #define EVENTS_ALONE	((1u << DIBBER_MCP_EVENTS_LENGTH_SHIFT) - 1)
 #define EVENTS_ENDPOINT (DIBBER_MCP_EVENTS_ENDPOINT_MASK << DIBBER_MCP_EVENTS_ENDPOINT_SHIFT)
 
+/* How much higher PUT_START has the endpoint: not at all, unless there are more than 8. */
+#define ENDPOINT_HIGHER (DIBBER_MCP_PUT_START_ENDPOINT_SHIFT - DIBBER_MCP_EVENTS_ENDPOINT_SHIFT)
+
 _Static_assert(DIBBER_MCP_EVENTS_PUT_SHIFT == 31, "it is a sign");
 _Static_assert(DIBBER_MCP_EVENTS_LENGTH_SHIFT == DIBBER_MCP_POST_PUT_LENGTH_SHIFT &&
 		       DIBBER_MCP_EVENTS_SOLICIT_SHIFT == DIBBER_MCP_POST_PUT_SOLICIT_SHIFT &&
 		       DIBBER_MCP_EVENTS_NODE_SHIFT == DIBBER_MCP_POST_PUT_NODE_SHIFT &&
 		       DIBBER_MCP_EVENTS_SLOT_SHIFT == DIBBER_MCP_POST_PUT_SLOT_SHIFT &&
-		       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_POST_PUT_ENDPOINT_SHIFT &&
-		       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_PUT_START_ENDPOINT_SHIFT,
+		       DIBBER_MCP_EVENTS_ENDPOINT_SHIFT == DIBBER_MCP_POST_PUT_ENDPOINT_SHIFT,
 	       "an inline put has one form");
 _Static_assert(DIBBER_MCP_POST_PUT_STATUS_SHIFT == 0 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "the status is the first byte");
@@ -160,8 +162,8 @@ uint32_t express_puts(uint32_t events)
 
 		if (flow->next == flow->limit && !make_way(node, events))
 			break;
-		REG_WRITE(PUT_START,
-			  flow->order | (events & EVENTS_ENDPOINT) | (flow->next & 0xffff));
+		REG_WRITE(PUT_START, flow->order | (events & EVENTS_ENDPOINT) << ENDPOINT_HIGHER |
+					     (flow->next & 0xffff));
 		IN_ORDER();
 		*place_of(node, flow->next++) = events & ~EVENTS_ALONE;
 		/* The next put shows 25 to 30 cycles after this one was taken, so one read may

@@ -110,7 +110,7 @@ def entry_layout():
     finds its queue full is lost.
     """
     return EndpointDescription(
-        [("queue", 4), ("cookie", 32), ("length", 32), ("node", 16), ("kind", 8), ("status", 8),
+        [("queue", (C.QUEUES - 1).bit_length()), ("cookie", 32), ("length", 32), ("node", 16), ("kind", 8), ("status", 8),
          ("key", 32), ("interrupt", 1)])
 
 def judging_layout():
@@ -141,7 +141,7 @@ def offer_layout():
     """An endpoint's next command, offered to the fast path. Its slot is free and its completion has
     room.
     """
-    return EndpointDescription([("endpoint", 3), ("slot", 5)])
+    return EndpointDescription([("endpoint", endpoint_bits()), ("slot", 5)])
 
 def request_layout():
     """A get or atomic from another node, in a slot of the INBOX. `word` is its message word; if the
@@ -155,18 +155,26 @@ def verdict_layout():
     `taken`: the fast path executes it. `missed`: the control program must execute it. Neither: the
     command must wait, and may be offered again.
     """
-    return [("strobe", 1), ("taken", 1), ("missed", 1), ("endpoint", 3)]
+    return [("strobe", 1), ("taken", 1), ("missed", 1), ("endpoint", endpoint_bits())]
 
 def digest_layout():
     """A valid inline put that the fast path did not take, in a cycle with `strobe`."""
     return [
-        ("strobe", 1), ("endpoint", 3), ("slot", 5), ("node", node_bits()), ("solicit", 1), ("length", 7),
-        ("cookie", 32)]
+        ("strobe", 1), ("endpoint", endpoint_bits()), ("slot", 5), ("node", node_bits()), ("solicit", 1),
+        ("length", 7), ("cookie", 32)]
 
 def node_bits():
     """Width of a node's number where it goes with a tag; four bits also if there are fewer nodes.
     """
     return max(4, (C.NODES - 1).bit_length())
+
+def endpoint_bits():
+    """Width of the number of an endpoint."""
+    return (C.ENDPOINTS - 1).bit_length()
+
+def set_bits():
+    """Width of the number of a slot set: an endpoint, the outbox or the inbox."""
+    return (C.SLOT_SETS - 1).bit_length()
 
 def tag_bits():
     """Width of a tag, which is set * SLOTS + slot, over all slot sets."""
@@ -181,7 +189,7 @@ def fast_put_layout():
     1.
     """
     return EndpointDescription(
-        [("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", node_bits()), ("endpoint", 4),
+        [("kind", 2), ("atomic", 1), ("generation", 6), ("lane", 1), ("node", node_bits()), ("endpoint", set_bits()),
          ("slot", 5), ("cookie", 32), ("length", 32), ("solicit", 1)])
 
 def glance_layout():
@@ -191,7 +199,8 @@ def glance_layout():
     line has `begin`. `response`: the slot answers a get of another node. Afterwards either a job
     for this slot follows, or `drop` says that none will.
     """
-    return [("begin", 1), ("lines", 4), ("drop", 1), ("endpoint", 4), ("slot", 5), ("response", 1)]
+    return [("begin", 1), ("lines", 4), ("drop", 1), ("endpoint", set_bits()), ("slot", 5),
+        ("response", 1)]
 
 def ended_layout():
     """A packet other than a put that has left the fast path's flow; `kind` as enum fast_kind."""

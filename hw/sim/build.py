@@ -20,6 +20,7 @@
     python hw/sim/build.py --plain               build/sim/dibber-sim-128-plain: Verilator's own
                                                  code, which computes all logic in each cycle
     DIBBER_NODES=64 python hw/sim/build.py       build/nodes-64/sim/dibber-sim-128: for 64 nodes
+    DIBBER_ENDPOINTS=16 python hw/sim/build.py   build/endpoints-16/sim/dibber-sim-128
 
 The last line printed is the path of the program. Steps: interface header, Verilog by boards/sim.py,
 C++ by Verilator, C++ that computes only what changed by hw/sim/changed, programs by ninja.
@@ -47,9 +48,14 @@ from shape import card_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = ROOT / "hw" / "sim"
-# A build for another number of nodes than 16 has a folder of its own.
+# A build for another number of nodes than 16, or of endpoints than 8, has a folder of its own.
 NODES = os.environ.get("DIBBER_NODES", "16")
-BUILD = ROOT / "build" / ("" if NODES == "16" else f"nodes-{NODES}") / "sim"
+ENDPOINTS = os.environ.get("DIBBER_ENDPOINTS", "8")
+PLACE = (
+    "" if NODES == "16" else f"nodes-{NODES}",
+    "" if ENDPOINTS == "8" else f"endpoints-{ENDPOINTS}",
+)
+BUILD = ROOT.joinpath("build", *PLACE, "sim")
 
 CXXFLAGS = "-std=c++20 -O2 -g1 -Wall -Wextra -pthread"
 # Verilated code is large and compiled once. Functions of each cycle are optimised. Functions that a

@@ -157,6 +157,9 @@ static uint32_t events(void)
 #if DIBBER_NODES > 16
 	value |= (uint32_t)(fake_any(&REG(NAKED)) || REG(LINK_CHANGED) || fake_any(&REG(GIVEN)))
 		 << DIBBER_MCP_EVENTS_REPLAY_SHIFT;
+#elif DIBBER_ENDPOINTS > 8
+	value |= (uint32_t)(REG(NAKED) || REG(LINK_CHANGED)) << DIBBER_MCP_EVENTS_REPLAY_SHIFT;
+	value |= (uint32_t)(REG(GIVEN) != 0) << DIBBER_MCP_EVENTS_GIVEN_SHIFT;
 #else
 	value |= (uint32_t)(REG(NAKED) != 0) << DIBBER_MCP_EVENTS_NAK_SHIFT;
 	value |= (uint32_t)(REG(LINK_CHANGED) != 0) << DIBBER_MCP_EVENTS_LINK_SHIFT;

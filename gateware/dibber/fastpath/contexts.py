@@ -252,7 +252,7 @@ class Contexts(LiteXModule):
             express.message.eq(is_ask | is_reply),
             express.word.eq(Mux(is_reply, put.cookie, Cat(
                 Mux(put.atomic, Constant(MESSAGE.ATOMIC, 8), Constant(MESSAGE.GET, 8)),
-                put.endpoint, Constant(0, 8 - len(put.endpoint)), tag, Constant(0, TAG - len(tag)), put.generation))),
+                put.endpoint, Constant(0, 8 - len(put.endpoint)), tag, *[Constant(0, 1)]*(TAG - len(tag)), put.generation))),
         ]
 
         # Claims -----------------------------------------------------------------------------------

@@ -29,12 +29,36 @@ def nodes_of(text):
             f"DIBBER_NODES={text!r}: a build is for {' or '.join(map(str, NODES_CHOICES))} nodes")
     return int(text)
 
-# The one parameter of a whole build: gateware, control program, library and driver have to agree,
+# A parameter of a whole build: gateware, control program, library and driver have to agree,
 # and INTERFACE_HASH, which covers this number, tells if they do not.
 NODES       = nodes_of(os.environ.get("DIBBER_NODES", "16"))
 MORE_NODES  = NODES > 16
 NODE_BITS   = (NODES - 1).bit_length()
 FLOW_WORDS  = 2*NODES//32  # words of a register with a bit for each flow
+
+# Endpoints ----------------------------------------------------------------------------------------
+
+ENDPOINTS_CHOICES = (8, 16)
+
+def endpoints_of(text, nodes):
+    """ENDPOINTS as the environment variable DIBBER_ENDPOINTS has it; ValueError for anything else.
+    """
+    if text not in map(str, ENDPOINTS_CHOICES):
+        raise ValueError(
+            f"DIBBER_ENDPOINTS={text!r}: a card has {' or '.join(map(str, ENDPOINTS_CHOICES))}")
+    if int(text) > 8 and nodes > 16:
+        raise ValueError(
+            f"DIBBER_ENDPOINTS={text} and DIBBER_NODES={nodes}: EVENTS has no bits for both")
+    return int(text)
+
+# The other parameter of a whole build. A card may have fewer, see GEOMETRY.
+ENDPOINTS      = endpoints_of(os.environ.get("DIBBER_ENDPOINTS", "8"), NODES)
+MORE_ENDPOINTS = ENDPOINTS > 8
+ENDPOINT_BITS  = (ENDPOINTS - 1).bit_length()
+
+# EVENTS has 32 bits: a wide node number leaves room for two events fewer, a wide endpoint number
+# for one fewer. Then one bit stands for events that one handler serves.
+EVENT_BITS = 31 - 7 - 1 - NODE_BITS - 5 - ENDPOINT_BITS
 
 # Constants ----------------------------------------------------------------------------------------
 
@@ -61,21 +85,21 @@ CONSTANTS = (
     ("SLOT_OFFSET",          0x0000, "endpoint pages: command slots"),
     ("DOORBELL_OFFSET",      0x1000, "endpoint pages: the doorbell page (bank `doorbell`)"),
 
-    ("ENDPOINTS",                 8,
+    ("ENDPOINTS",         ENDPOINTS,
         "largest number of endpoints of a card, see GEOMETRY; the administrator's commands come "
         "through endpoint 0"),
     ("SLOTS",                    32, "command slots of an endpoint, a power of two"),
     ("SLOT_BYTES",              128, "bytes of a command slot"),
-    ("OUTBOX",                    8,
+    ("OUTBOX",            ENDPOINTS,
         "number in place of an endpoint: the slots that the control program fills with messages "
         "to send"),
-    ("INBOX",                     9,
+    ("INBOX",         ENDPOINTS + 1,
         "number in place of an endpoint: the slots that hold messages from other nodes"),
-    ("SLOT_SETS",                10, "sets of SLOTS slots: endpoints, outbox and inbox"),
-    ("QUEUES",                   16,
+    ("SLOT_SETS",     ENDPOINTS + 2, "sets of SLOTS slots: endpoints, outbox and inbox"),
+    ("QUEUES",          2*ENDPOINTS,
         "queues in host memory: queue n has the completions of endpoint n, queue ENDPOINTS + n "
         "its events"),
-    ("VECTORS",                   8, "MSI-X vectors"),
+    ("VECTORS",           ENDPOINTS, "MSI-X vectors"),
     ("HOLD_OFF_UNIT",           128, "cycles of a unit of HOLD_OFF.time"),
     ("REGIONS",                  64, "entries of the region table, a power of two"),
     ("NODES",                 NODES, "number of nodes in a network, this card included"),
@@ -921,6 +945,15 @@ DOORBELL = bank("doorbell",
             "the host allows the card to access its memory: PCI Command, bit 2"))),
 )
 
+if MORE_NODES:
+    REPLAY_EVENTS = (Field("replay", 1, "NAKED, LINK_CHANGED or GIVEN is not 0"),)
+elif MORE_ENDPOINTS:
+    REPLAY_EVENTS = (Field("replay", 1, "NAKED or LINK_CHANGED is not 0"),)
+else:
+    REPLAY_EVENTS = (
+        Field("nak",     1, "NAKED is not 0"),
+        Field("link",    1, "LINK_CHANGED is not 0"))
+
 MCP = bank("mcp", "the control program's registers",
     Register("EVENTS", "ro", "pending work", (
         Field("command", 1, "COMMAND_PENDING is not 0"),
@@ -929,10 +962,7 @@ MCP = bank("mcp", "the control program's registers",
         Field("refusal", 1, "REFUSAL is valid"),
         Field("arrival", 1, "ARRIVAL is valid"),
         Field("timer",   1, "CYCLES_LOW has reached TIMER"),
-        # A wide node number leaves room for one bit in place of three, which one handler serves.
-        *((Field("replay", 1, "NAKED, LINK_CHANGED or GIVEN is not 0"),) if MORE_NODES else (
-            Field("nak",     1, "NAKED is not 0"),
-            Field("link",    1, "LINK_CHANGED is not 0"))),
+        *REPLAY_EVENTS,
         Field("atomic",  1, "ATOMIC_DONE is valid"),
         *(() if MORE_NODES else (Field("given", 1, "GIVEN is not 0"),)),
         Field("scout",   1, "SCOUT is valid"),
@@ -940,7 +970,7 @@ MCP = bank("mcp", "the control program's registers",
         Field("solicit", 1, "with put: flag SOLICIT"),
         Field("node",    NODE_BITS, "with put: target node"),
         Field("slot",    5, "with put: slot number"),
-        Field("endpoint",3, "with put: endpoint number"),
+        Field("endpoint",ENDPOINT_BITS, "with put: endpoint number"),
         Field("put",     1,
             "the next command of an endpoint is a valid inline put, and EXPRESS_SPACE is not "
             "0: PUT_START sends it, PUT_PASS skips it"))),
@@ -962,8 +992,8 @@ MCP = bank("mcp", "the control program's registers",
         "one bit for each endpoint whose next command is for the control program: its slot is "
         "free, its completion has room, and it is not among the commands that EVENTS.put offers "
         "in turns"),
-    Register("PRODUCER",     "ro", "doorbell COMMAND_PRODUCER of each endpoint", count=8),
-    Register("HEAD",         "ro", "commands taken, shown as COMMAND_HEAD", count=8),
+    Register("PRODUCER",     "ro", "doorbell COMMAND_PRODUCER of each endpoint", count=ENDPOINTS),
+    Register("HEAD",         "ro", "commands taken, shown as COMMAND_HEAD", count=ENDPOINTS),
     Register("COMMAND_TAKE", "wo",
         "the value is an endpoint: take its next command. HEAD is incremented, the slot is in "
         "use, and a completion is owed"),
@@ -973,7 +1003,8 @@ MCP = bank("mcp", "the control program's registers",
         Field("psn",        16, "its PSN"),
         Field("incarnation", 8, "of the flow"),
         Field("epoch",       4, "of the flow"),
-        Field("endpoint",    3, "endpoint number, at the same position as in EVENTS"))),
+        Field("endpoint", ENDPOINT_BITS,
+            "endpoint number; with 8 endpoints at the same position as in EVENTS"))),
     Register("PUT_PASS",     "wo",
         "let EVENTS show the inline put of another endpoint, if there is one"),
     Register("COMMAND_SKIP", "wo",
@@ -1203,12 +1234,12 @@ MCP = bank("mcp", "the control program's registers",
         "the word that EVENTS showed for it, with a status in place of the events. Hardware "
         "knows the cookie", (
         Field("status",   8, "enum status"),
-        Field("reserved", 1 if MORE_NODES else 3, "any"),
+        Field("reserved", EVENT_BITS - 8, "any"),
         Field("length",   7, "payload bytes"),
         Field("solicit",  1, "raise the queue's interrupt"),
         Field("node",     NODE_BITS, "the other node"),
         Field("slot",     5, "slot number"),
-        Field("endpoint", 3, "endpoint number"))),
+        Field("endpoint", ENDPOINT_BITS, "endpoint number"))),
     Register("POST_SPACE",   "ro", "posts that can be queued now"),
 
     Register("ROUTE", "wk", "next entry of the route table; format at constant ROUTE_HOPS"),

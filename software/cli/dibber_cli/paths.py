@@ -14,8 +14,12 @@ from dibber.interface.description import C
 from dibber_cli.errors import CommandError
 
 ROOT = Path(__file__).resolve().parents[3]
-# A build for another number of nodes than 16 has a folder of its own.
-BUILD = ROOT / "build" / ("" if C.NODES == 16 else f"nodes-{C.NODES}")
+# A build for another number of nodes than 16, or of endpoints than 8, has a folder of its own.
+BUILD = ROOT.joinpath(
+    "build",
+    "" if C.NODES == 16 else f"nodes-{C.NODES}",
+    "" if C.ENDPOINTS == 8 else f"endpoints-{C.ENDPOINTS}",
+)
 PROFILES = ROOT / "hw" / "sim" / "profiles"
 FIRMWARE = BUILD / "firmware" / "mcp.dibfw"
 

@@ -1,8 +1,8 @@
 /* Eight processes on one card, beside its network device, and each tries what it may not do:
  * driver_crowd FIRMWARE /dev/dibber0 /dev/dibber1
  *
- * The card has fewer endpoints than that, so processes wait until one is free. It says `crowd NAME
- * right` or `wrong` for each process and for the whole.
+ * On a card with 8 endpoints processes wait until one is free; on one with 16 all have one at the
+ * same time. It says `crowd NAME right` or `wrong` for each process and for the whole.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -19,8 +19,14 @@
 #define PAGE	  4096u
 #define WAITS	  60000 /* of 1 ms */
 
+/* The driver has one for itself, and two for the network device. */
+#define ALL_AT_ONCE (DIBBER_ENDPOINTS >= PROCESSES + 3)
+
 /* What processes tell each other: a key of each, or 0. */
 static volatile uint32_t *keys;
+
+/* How many have an endpoint. */
+static _Atomic unsigned int *present;
 
 static int run(struct endpoint *e, struct dibber_command command)
 {
@@ -113,6 +119,13 @@ static void live(unsigned int number, uint32_t far)
 
 	if (wrong)
 		_exit(1);
+	++*present;
+	for (int i = 0; ALL_AT_ONCE && *present < PROCESSES && i < WAITS; i++)
+		usleep(1000);
+	if (ALL_AT_ONCE) {
+		expect("processes with an endpoint", *present, PROCESSES);
+		expect("waits", waits, 0);
+	}
 	srandom(number + 1);
 	expect("region", add_region(e.fd, memory, 2 * SLICE, ALL_RIGHTS, &add), 0);
 	keys[number] = add.key;
@@ -165,6 +178,7 @@ int main(int argc, char **argv)
 		return 2;
 	setlinebuf(stdout);
 	keys = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	present = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	begin_networks();
 	begin_interfaces();
 	expect("carrier", wait_running(NEAR, "dib0", 1) && wait_running(FAR, "dib1", 1), 1);

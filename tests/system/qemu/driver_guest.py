@@ -26,6 +26,7 @@ TESTS = {
     "nfs": HERE / "driver_nfs.c",
     "crowd": HERE / "driver_crowd.c",
     "tools": HERE / "driver_tools.c",
+    "bond": HERE / "driver_bond.c",
     "net_wrong": HERE / "driver_net_wrong.c",
     "hosts": HERE / "driver_hosts.c",
     "remote_window": EXAMPLES / "remote_window.c",
@@ -34,8 +35,10 @@ TESTS = {
     "pairs": HERE / "driver_pairs.c",
 }
 
+# For four cards.
+FOUR = ("bond",)
 # Those of the guest with two cards and no window.
-USUAL = tuple(name for name in TESTS if name not in WINDOW)
+USUAL = tuple(name for name in TESTS if name not in WINDOW + FOUR)
 
 # More sources of a test.
 MORE = {"hosts": [HERE / "guest_hosts.c", machine.GUEST / "guest_common.c"]}
@@ -87,7 +90,7 @@ def boot(
     cards     : 2, or 4 in two pairs
     """
     names = {name: f"{n}_{name}" for n, name in enumerate(tests)}
-    files = tools() if "tools" in tests else {}
+    files = tools() if {"tools", "bond"} & set(tests) else {}
     if "hosts" in tests:
         files.update(two_hosts(directory))
     for name, count in (counts or {}).items():
