@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from dibber.interface.description import C, NODES_CHOICES
+from dibber.interface.description import C
+from dibber.interface.sizes import NODES_CHOICES
 from dibber.mcp.processor import SRAM_SCARCE
 
 SHALLOW = C.LANES*NODES_CHOICES[-1]    # words of the deepest table by flow

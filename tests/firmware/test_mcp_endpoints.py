@@ -1,5 +1,5 @@
 """The control program for cards with 16 endpoints, in a process of its own: the number of endpoints
-is one for all of a build (gateware/dibber/interface/description.py).
+is one for all of a build (gateware/dibber/interface/sizes.py).
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from dibber.interface import description
+from dibber.interface import sizes
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -20,7 +20,7 @@ FILES = ("test_mcp_admin.py", "test_mcp_commands.py", "test_mcp_queues.py", "tes
 
 
 def test_a_program_for_16_endpoints_serves_all_of_them(seed):
-    assert description.C.ENDPOINTS == 8
+    assert sizes.ENDPOINTS == 8
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pytest", "--seed", str(seed), "-q"]
         + [str(HERE / name) for name in FILES],
@@ -35,9 +35,9 @@ def test_a_program_for_16_endpoints_serves_all_of_them(seed):
 @pytest.mark.parametrize("text", ["", "0", "7", "9", "32", "x", "8 "])
 def test_a_number_of_endpoints_that_no_build_has_is_refused_by_name(text):
     with pytest.raises(ValueError, match="a card has 8 or 16"):
-        description.endpoints_of(text, 16)
+        sizes.endpoints_of(text, 16)
 
 
 def test_16_endpoints_and_64_nodes_are_refused_together():
     with pytest.raises(ValueError, match="EVENTS has no bits for both"):
-        description.endpoints_of("16", 64)
+        sizes.endpoints_of("16", 64)

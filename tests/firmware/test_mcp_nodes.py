@@ -1,5 +1,5 @@
 """The control program for 64 nodes, in a process of its own: the number of nodes is one for all of
-a build (gateware/dibber/interface/description.py).
+a build (gateware/dibber/interface/sizes.py).
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from dibber.interface import description
+from dibber.interface import sizes
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -22,7 +22,7 @@ BUT = ("test_times_are_by_the_clock_of_the_board", "test_what_makes_no_sense_is_
 
 
 def test_a_program_for_64_nodes_has_its_flows_in_all_words_of_their_sets(seed):
-    assert description.C.NODES == 16
+    assert sizes.NODES == 16
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pytest", "--seed", str(seed), "-q", "-k"]
         + [" and ".join(f"not {name}" for name in BUT)]
@@ -38,4 +38,4 @@ def test_a_program_for_64_nodes_has_its_flows_in_all_words_of_their_sets(seed):
 @pytest.mark.parametrize("text", ["", "0", "15", "17", "32", "128", "x", "16 "])
 def test_a_number_of_nodes_that_no_build_has_is_refused_by_name(text):
     with pytest.raises(ValueError, match="a build is for 16 or 64 nodes"):
-        description.nodes_of(text)
+        sizes.nodes_of(text)

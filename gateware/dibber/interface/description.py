@@ -6,55 +6,17 @@ docs/design explains the layouts. The interface hash covers names and layouts, b
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import os
-
 from dibber.interface.schema import Field, Interface, Member, Register
 from dibber.interface.schema import bank, enum, struct
 from dibber.interface.ethernet import (
     ETHERNET_CONSTANTS, ETHERNET_COUNTER, ETHERNET_ENUMS, ETHERNET_STRUCTS)
+from dibber.interface.sizes import (
+    ENDPOINT_BITS, ENDPOINTS, FLOW_WORDS, MORE_ENDPOINTS, MORE_NODES, NODE_BITS, NODES)
 from dibber.interface.switch import SWITCH, SWITCH_CONSTANTS, SWITCH_COUNTER, SWITCH_DROP
 from dibber.interface.two_cables import two_cables
 from dibber.interface.window import WINDOW, WINDOW_CONSTANTS
 
 VERSION = (0, 5)
-
-# Nodes --------------------------------------------------------------------------------------------
-
-NODES_CHOICES = (16, 64)
-
-def nodes_of(text):
-    """NODES as the environment variable DIBBER_NODES has it; ValueError for anything else."""
-    if text not in map(str, NODES_CHOICES):
-        raise ValueError(
-            f"DIBBER_NODES={text!r}: a build is for {' or '.join(map(str, NODES_CHOICES))} nodes")
-    return int(text)
-
-# A parameter of a whole build: gateware, control program, library and driver have to agree,
-# and INTERFACE_HASH, which covers this number, tells if they do not.
-NODES       = nodes_of(os.environ.get("DIBBER_NODES", "16"))
-MORE_NODES  = NODES > 16
-NODE_BITS   = (NODES - 1).bit_length()
-FLOW_WORDS  = 2*NODES//32  # words of a register with a bit for each flow
-
-# Endpoints ----------------------------------------------------------------------------------------
-
-ENDPOINTS_CHOICES = (8, 16)
-
-def endpoints_of(text, nodes):
-    """ENDPOINTS as the environment variable DIBBER_ENDPOINTS has it; ValueError for anything else.
-    """
-    if text not in map(str, ENDPOINTS_CHOICES):
-        raise ValueError(
-            f"DIBBER_ENDPOINTS={text!r}: a card has {' or '.join(map(str, ENDPOINTS_CHOICES))}")
-    if int(text) > 8 and nodes > 16:
-        raise ValueError(
-            f"DIBBER_ENDPOINTS={text} and DIBBER_NODES={nodes}: EVENTS has no bits for both")
-    return int(text)
-
-# The other parameter of a whole build. A card may have fewer, see GEOMETRY.
-ENDPOINTS      = endpoints_of(os.environ.get("DIBBER_ENDPOINTS", "8"), NODES)
-MORE_ENDPOINTS = ENDPOINTS > 8
-ENDPOINT_BITS  = (ENDPOINTS - 1).bit_length()
 
 # EVENTS has 32 bits: a wide node number leaves room for two events fewer, a wide endpoint number
 # for one fewer. Then one bit stands for events that one handler serves.
