@@ -104,13 +104,11 @@ def initramfs(files):
     ) + entry("TRAILER!!!", 0)
 
 
-def command(qemu, archive, sockets, iommu, words="", line=None):
+def command(qemu, archive, sockets, iommu):
     """The command that boots `archive` with a card for each vfio-user socket.
 
     qemu  : pathlib.Path, what fetch.py made
     iommu : an emulated one stands between the cards and memory, and remaps their interrupts
-    words : behind the kernel's command line
-    line  : QEMU's character device at the other end of a second serial port, without its id
     """
     root = qemu / "root"
     # no_timer_check: on a busy host the timer's interrupt comes too late for the kernel's test,
@@ -118,7 +116,7 @@ def command(qemu, archive, sockets, iommu, words="", line=None):
     # iomem=relaxed: root may write a register of a card that a driver has.
     append = "console=ttyS0 quiet panic=-1 no_timer_check iomem=relaxed"
     append += " intel_iommu=on" if iommu else ""
-    program = [
+    line = [
         # The packages' own loader and libraries: the system's may be older.
         root / LOADER,
         "--argv0",
@@ -153,17 +151,15 @@ def command(qemu, archive, sockets, iommu, words="", line=None):
         "-initrd",
         archive,
         "-append",
-        f"{append} {words}",
+        append,
     ]
-    if line:
-        program += ["-chardev", f"{line},id=line", "-serial", "chardev:line"]
     if iommu:
         # caching-mode: the guest tells of each new translation, which vfio-user-pci passes on to
         # the card.
-        program += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
+        line += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
     for number, socket in enumerate(sockets):
-        program += ["-device", f"pcie-root-port,id=port{number},chassis={number + 1}"]
-        program += [
+        line += ["-device", f"pcie-root-port,id=port{number},chassis={number + 1}"]
+        line += [
             "-device",
             json.dumps(
                 {
@@ -175,17 +171,16 @@ def command(qemu, archive, sockets, iommu, words="", line=None):
                 }
             ),
         ]
-    return [str(part) for part in program]
+    return [str(part) for part in line]
 
 
-def boot(qemu, archive, sockets=(), timeout=600, iommu=False, words="", line=None):
-    """Run the guest until it switches itself off. Returns what it wrote on its console. For `words`
-    and `line` see command().
+def boot(qemu, archive, sockets=(), timeout=600, iommu=False):
+    """Run the guest until it switches itself off. Returns what it wrote on its console.
 
     Raises subprocess.TimeoutExpired when it does not, CalledProcessError when QEMU itself fails.
     """
     done = subprocess.run(
-        command(qemu, archive, sockets, iommu, words, line),
+        command(qemu, archive, sockets, iommu),
         stdin=subprocess.DEVNULL,
         timeout=timeout,
         check=True,
