@@ -113,20 +113,11 @@ def initramfs(files: Mapping[str, Path | None]) -> bytes:
     ) + entry("TRAILER!!!", 0)
 
 
-def command(
-    qemu: Path,
-    archive: Path,
-    sockets: Sequence[Path],
-    iommu: bool,
-    words: str = "",
-    line: str | None = None,
-) -> list[str]:
+def command(qemu: Path, archive: Path, sockets: Sequence[Path], iommu: bool) -> list[str]:
     """The command that boots `archive` with a card for each vfio-user socket.
 
     qemu  : pathlib.Path, what fetch.py made
     iommu : an emulated one stands between the cards and memory, and remaps their interrupts
-    words : behind the kernel's command line
-    line  : QEMU's character device at the other end of a second serial port, without its id
     """
     root = qemu / "root"
     # no_timer_check: on a busy host the timer's interrupt comes too late for the kernel's test,
@@ -134,7 +125,7 @@ def command(
     # iomem=relaxed: root may write a register of a card that a driver has.
     append = "console=ttyS0 quiet panic=-1 no_timer_check iomem=relaxed"
     append += " intel_iommu=on" if iommu else ""
-    program = [
+    line = [
         # The packages' own loader and libraries: the system's may be older.
         root / LOADER,
         "--argv0",
@@ -169,17 +160,15 @@ def command(
         "-initrd",
         archive,
         "-append",
-        f"{append} {words}",
+        append,
     ]
-    if line:
-        program += ["-chardev", f"{line},id=line", "-serial", "chardev:line"]
     if iommu:
         # caching-mode: the guest tells of each new translation, which vfio-user-pci passes on to
         # the card.
-        program += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
+        line += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
     for number, socket in enumerate(sockets):
-        program += ["-device", f"pcie-root-port,id=port{number},chassis={number + 1}"]
-        program += [
+        line += ["-device", f"pcie-root-port,id=port{number},chassis={number + 1}"]
+        line += [
             "-device",
             json.dumps(
                 {
@@ -191,7 +180,7 @@ def command(
                 }
             ),
         ]
-    return [str(part) for part in program]
+    return [str(part) for part in line]
 
 
 def boot(
@@ -200,16 +189,13 @@ def boot(
     sockets: Sequence[Path] = (),
     timeout: float = 600,
     iommu: bool = False,
-    words: str = "",
-    line: str | None = None,
 ) -> str:
-    """Run the guest until it switches itself off. Returns what it wrote on its console. For `words`
-    and `line` see command().
+    """Run the guest until it switches itself off. Returns what it wrote on its console.
 
     Raises subprocess.TimeoutExpired when it does not, CalledProcessError when QEMU itself fails.
     """
     done = subprocess.run(
-        command(qemu, archive, sockets, iommu, words, line),
+        command(qemu, archive, sockets, iommu),
         stdin=subprocess.DEVNULL,
         timeout=timeout,
         check=True,
