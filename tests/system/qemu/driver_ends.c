@@ -1,5 +1,6 @@
-/* How a card ends under its users: a function reset, an error that PCIe reports, its removal, and a
- * suspend that is refused. It says `ends NAME right` or `wrong` for each test.
+/* How a card ends under its users: a function reset, one that fails, an error that PCIe reports,
+ * its removal; and what is refused, so that it does not end: a suspend, another control program. It
+ * says `ends NAME right` or `wrong` for each test.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -9,11 +10,19 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <dibber/dibber.h>
+
 #include "driver_net.h"
 
 #define CARD   "/dev/dibber0"
 #define DEVICE "/sys/class/misc/dibber0/device"
 #define MEMORY (64 * 4096)
+
+/* The control program as the driver asks for it, and where it is meanwhile. */
+#define PROGRAM "/lib/firmware/dibber/mcp.dibfw"
+#define AWAY	"/lib/firmware/dibber/away"
+#define OTHER	"/other.dibfw"
+#define LARGEST (256 * 1024)
 
 /* Seconds of the wall clock that a busy machine needs to load the program into a simulated card. */
 #define RECOVERY 600.0
@@ -119,6 +128,127 @@ static void test_reset(void)
 	expect("reset", write_file(DEVICE "/reset", "1", 1), 0);
 	expect_end(&u);
 	use_again();
+	wait_for_carrier();
+	expect_frames();
+}
+
+static uint8_t program[LARGEST];
+
+static size_t read_program(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t length = read(fd, program, sizeof(program));
+
+	if (fd < 0 || length <= 0)
+		fatal(path);
+	close(fd);
+	return (size_t)length;
+}
+
+static void write_program(const char *path, size_t length)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	if (fd < 0 || write(fd, program, length) != (ssize_t)length)
+		fatal(path);
+	close(fd);
+}
+
+/* While the card does not work: its users hear why, and the other end hears nothing of it. */
+static void expect_failed(void)
+{
+	struct dibber_register access = { .offset = DIBBER_HOST_CYCLES_LOW };
+	struct dibber_info info;
+	struct endpoint e;
+	int fd = open(CARD, O_RDONLY);
+
+	expect("opening", open_endpoint(CARD, &e), -ESHUTDOWN);
+	close_endpoint(&e);
+	/* What the driver knows by itself, and what it would have to ask the card for. */
+	expect("info", call(fd, DIBBER_IOC_INFO, &info), 0);
+	expect("register", call(fd, DIBBER_IOC_REGISTER, &access), -ESHUTDOWN);
+	close(fd);
+	expect("dib0's carrier", is_running(NEAR, "dib0"), 0);
+	expect("dib1's carrier", wait_running(FAR, "dib1", 0), 1);
+	expect("pinned", (long)pinned_pages(), 0);
+}
+
+/* A reset fails, because the control program cannot be loaded: its file is gone, then damaged. A
+ * later reset finds it again, and all goes on. */
+static void test_failed_reset(void)
+{
+	struct user u = { 0 };
+	size_t length;
+
+	begin_user(&u);
+	command(&u);
+	expect("away", rename(PROGRAM, AWAY) ? -errno : 0, 0);
+	expect("reset without a program", write_file(DEVICE "/reset", "1", 1), 0);
+	expect_end(&u);
+	expect_failed();
+	length = read_program(AWAY);
+	program[length / 2] ^= 4;
+	write_program(PROGRAM, length);
+	expect("reset with a damaged program", write_file(DEVICE "/reset", "1", 1), 0);
+	expect_failed();
+	expect("back", rename(AWAY, PROGRAM) ? -errno : 0, 0);
+	expect("reset", write_file(DEVICE "/reset", "1", 1), 0);
+	use_again();
+	wait_for_carrier();
+	expect_frames();
+}
+
+/* CRC-32 of IEEE 802.3. */
+static uint32_t crc_of(const uint8_t *bytes, size_t length)
+{
+	uint32_t crc = 0xffffffff;
+
+	for (size_t i = 0; i < length; i++) {
+		crc ^= bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return ~crc;
+}
+
+/* The images of the program with other identities, which are right otherwise. */
+static void make_other_program(void)
+{
+	size_t length = read_program(PROGRAM), at = 0;
+
+	while (at < length) {
+		const size_t first = offsetof(struct dibber_firmware_header, entry);
+		struct dibber_firmware_header header;
+
+		memcpy(&header, program + at, sizeof(header));
+		header.identity ^= 1;
+		memcpy(program + at, &header, sizeof(header));
+		header.crc = crc_of(program + at + first, sizeof(header) - first + header.bytes);
+		memcpy(program + at, &header, sizeof(header));
+		at += sizeof(header) + header.bytes;
+	}
+	write_program(OTHER, length);
+}
+
+/* A control program cannot be loaded under users: another one is refused, and the one that runs is
+ * not loaded again. The users hear of neither. */
+static void test_load(void)
+{
+	struct user u = { 0 };
+	struct dib_card *card;
+
+	make_other_program();
+	begin_user(&u);
+	command(&u);
+	expect("open", dib_open(CARD, NULL, &card), 0);
+	expect("another program", dib_firmware_load(card, OTHER), DIB_ERR_IN_USE);
+	printf("ends load says: %s\n", dib_last_reason());
+	command(&u);
+	expect("the same program", dib_firmware_load(card, PROGRAM), 0);
+	command(&u);
+	dib_close(card);
+	close_endpoint(&u.e);
+	munmap(u.memory, MEMORY);
 	wait_for_carrier();
 	expect_frames();
 }
@@ -234,6 +364,8 @@ int main(int argc, char **argv)
 	traffic = begin_traffic();
 #define TEST(name) all |= RUN_TEST("ends", name)
 	TEST(reset);
+	TEST(failed_reset);
+	TEST(load);
 	TEST(suspend);
 	TEST(errors);
 	TEST(remove);

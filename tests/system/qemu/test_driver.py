@@ -44,7 +44,7 @@ NETWORK = (
     "halt",
 )
 TOOLS = ("ping", "iperf3", "nuttcp")
-ENDS = ("reset", "suspend", "errors", "remove")
+ENDS = ("reset", "failed_reset", "load", "suspend", "errors", "remove")
 QUEUES = ("numbers", "flows", "streams", "change", "held", "busy")
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
