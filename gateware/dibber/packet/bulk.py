@@ -218,7 +218,7 @@ class PacketSender(LiteXModule):
             self.comb += body.half.eq(~fsm.ongoing("PAYLOAD") |
                 (final & (last_bytes != 0) & (last_bytes <= 4)))
         fsm.act("IDLE",
-            NextValue(words_left, (flow.length + word_bytes - 1)[log2_int(word_bytes):]),
+            NextValue(words_left, (flow.length + (word_bytes - 1))[log2_int(word_bytes):]),
             NextValue(last_bytes, flow.length[:len(last_bytes)]),
             NextValue(word_in_block, 0),
             NextValue(lane, 0),
