@@ -199,7 +199,10 @@ CAMPAIGNS = {
         soak("program_faults", of_program_faults, "--json", "--runs", "1000"),
     ),
     "soak-threads": (5, soak("threads", of_threads, "--seconds", "300")),
-    "soak-ethernet-strides": (1, soak("ethernet_strides", of_ethernet_strides, "--json")),
+    "soak-ethernet-strides": (
+        1,
+        soak("ethernet_strides", of_ethernet_strides, "--profile", "eth10g-wide", "--json"),
+    ),
     "tests/soak/link_figures.py": (10, None),
     "bench-all": (10, suite),
     "synthesis-engines": (60, synthesis("engines")),
