@@ -59,18 +59,25 @@ static RARE uint32_t take_naks(void)
 
 static RARE uint32_t take_link(void)
 {
-	uint32_t changed = REG_READ(LINK_CHANGED);
+	uint32_t changed = REG_READ(LINK_CHANGED), link;
 	struct set active, nodes;
 	uint32_t number;
 
-	set_clear(&nodes);
 	REG_WRITE(LINK_CHANGED, changed);
 	fast_claim_active();
 	set_copy(&active, &flow_active);
-	trace(DIBBER_TRACE_LINK, REG_READ(LINK), active.word[0]);
-	for (uint32_t node = 0; node < DIBBER_NODES; node++)
-		if (routes_link(node, changed))
-			set_add(&nodes, node);
+	link = REG_READ(LINK);
+	trace(DIBBER_TRACE_LINK, link, active.word[0]);
+	set_clear(&nodes);
+	if (FIELD_GET(LINK, TWO, link)) {
+		for (uint32_t node = 0; node < DIBBER_NODES; node++)
+			if (routes_link(node, changed))
+				set_add(&nodes, node);
+	} else if (FIELD_GET(LINK, UP, link)) {
+		/* All routes are by the one link, so no route changes. */
+		for (uint32_t i = 0; i < SET_WORDS; i++)
+			nodes.word[i] = ~0u;
+	}
 	while (set_take(&active, &number))
 		if (set_has(&nodes, number % DIBBER_NODES) && is_lost(number))
 			rewind(number);
