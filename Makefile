@@ -178,7 +178,7 @@ coverage: firmware
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window --ignore tests/ring tests
+	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window --ignore tests/ring --ignore tests/links tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install

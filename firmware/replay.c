@@ -70,9 +70,11 @@ static RARE uint32_t take_link(void)
 	trace(DIBBER_TRACE_LINK, link, active.word[0]);
 	set_clear(&nodes);
 	if (FIELD_GET(LINK, TWO, link)) {
-		for (uint32_t node = 0; node < DIBBER_NODES; node++)
+		for (uint32_t node = 0; node < DIBBER_NODES; node++) {
+			mcp_alive();
 			if (routes_link(node, changed))
 				set_add(&nodes, node);
+		}
 	} else if (FIELD_GET(LINK, UP, link)) {
 		/* All routes are by the one link, so no route changes. */
 		for (uint32_t i = 0; i < SET_WORDS; i++)
@@ -188,19 +190,20 @@ static void tick(uint32_t number, bool works, bool sends)
 }
 
 /* Flows to these nodes have another link. What is on the way by the old one is sent again. */
-static RARE void come_back(struct set *nodes)
+static RARE void come_back(const struct set *nodes)
 {
-	uint32_t node;
-
-	while (set_take(nodes, &node))
-		for (uint32_t number = node; number < DIBBER_LANES * DIBBER_NODES;
-		     number += DIBBER_NODES) {
-			fast_claim(number);
-			flow_acknowledge(number);
-			if (is_lost(number))
-				rewind(number);
-			set_add(&flow_work, number);
-		}
+	if (!set_any(nodes))
+		return;
+	for (uint32_t number = 0; number < DIBBER_LANES * DIBBER_NODES; number++) {
+		if (!set_has(nodes, number % DIBBER_NODES))
+			continue;
+		mcp_alive();
+		fast_claim(number);
+		flow_acknowledge(number);
+		if (is_lost(number))
+			rewind(number);
+		set_add(&flow_work, number);
+	}
 }
 
 RARE uint32_t replay_timer_handler(void)

@@ -34,7 +34,8 @@ from dibber.interface.generate import c_header, write_if_changed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"
-OUT = ROOT / "build" / "tests" / ("firmware" if C.NODES == 16 else f"firmware-{C.NODES}")
+# A folder for each size of a build: tests of several may run at once.
+OUT = ROOT / "build" / "tests" / f"firmware-{C.NODES}-{C.ENDPOINTS}"
 IDENTITY = 0x1D1D1D1D
 SCALARS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 

@@ -79,13 +79,12 @@ def test_an_answers_job_is_a_response_with_the_message_word(wired):
     "command",
     [
         get(length=0),
-        get(levels=0x44, source=walk(8, [1])),
         get(levels=7),
         get(target=walk(8, offset=1 << 48)),
         get(length=9, source=walk(8)),
         put(),
     ],
-    ids=["nothing", "list", "levels", "offset", "length", "opcode"],
+    ids=["nothing", "levels", "offset", "length", "opcode"],
 )
 def test_what_is_not_for_it_is_the_programs_to_answer(wired, command):
     ask(wired, 3, command)
