@@ -166,7 +166,7 @@ def register(name, **values):
         (
             "LINK",
             (1, 0x10002),
-            "LINK 0x1, flows 31:0 with packets under way: flow EXPRESS to 1, flow BULK to 0",
+            "up 1, flows 31:0 with packets under way: flow EXPRESS to 1, flow BULK to 0",
         ),
         (
             "ARRIVAL",
