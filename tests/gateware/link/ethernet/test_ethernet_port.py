@@ -257,7 +257,7 @@ def test_a_sender_that_ignores_credit_loses_whole_frames_and_nothing_else(seed):
     def main():
         yield from single.up()
         single.give += [f.encode() for f in fragments(packets, 2, 8, 0, **ours)]
-        yield from pause(300)
+        yield from pause(900)
         source = single.port.sources[2]
         yield source.ready.eq(1)
         words = []
