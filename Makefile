@@ -9,11 +9,13 @@ BENCH   ?= stride
 BOARD   ?= ecpix5
 DESIGN  ?=
 VARIANT ?=
-# Nodes of a network, 16 or 64: a build for 64 is in build/nodes-64, and its programs want DIBBER_NODES=64 (docs/design/nodes.md).
+# Nodes of a network, 16 or 64: programs of a build for 64 want DIBBER_NODES=64 (docs/design/nodes.md).
 NODES   ?= $(or $(DIBBER_NODES),16)
-# Endpoints of a card, 8 or 16: likewise, in build/endpoints-16.
+# Endpoints of a card, 8 or 16: likewise DIBBER_ENDPOINTS (docs/design/endpoints.md).
 ENDPOINTS ?= $(or $(DIBBER_ENDPOINTS),8)
-PLACE   := build$(if $(filter-out 16,$(NODES)),/nodes-$(NODES))$(if $(filter-out 8,$(ENDPOINTS)),/endpoints-$(ENDPOINTS))
+export DIBBER_NODES := $(NODES)
+export DIBBER_ENDPOINTS := $(ENDPOINTS)
+include tools/place.mk
 # A compiler's warning about the library is an error here: DEVELOPER= for a compiler that warns of more.
 DEVELOPER ?= 1
 
@@ -26,8 +28,6 @@ PYTEST := $(PYTHON) -P -m pytest --seed $(SEED)
 BOTH   := -n 2 --dist loadfile --no-loadscope-reorder
 
 export PATH       := $(ROOT)/build/venv/bin:$(PATH)
-export DIBBER_NODES := $(NODES)
-export DIBBER_ENDPOINTS := $(ENDPOINTS)
 export PYTHONPYCACHEPREFIX := $(ROOT)/build/pycache
 # Modules come from Python's own folders, the environment and this tree. Programs that are modules are started with -P: the
 # current folder has no part in it. Nor have settings for the user's own Python.

@@ -44,18 +44,12 @@ import typing
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 
 import changed
+from dibber.interface.sizes import PLACE
 from shape import card_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = ROOT / "hw" / "sim"
-# A build for another number of nodes than 16, or of endpoints than 8, has a folder of its own.
-NODES = os.environ.get("DIBBER_NODES", "16")
-ENDPOINTS = os.environ.get("DIBBER_ENDPOINTS", "8")
-PLACE = (
-    "" if NODES == "16" else f"nodes-{NODES}",
-    "" if ENDPOINTS == "8" else f"endpoints-{ENDPOINTS}",
-)
-BUILD = ROOT.joinpath("build", *PLACE, "sim")
+BUILD = ROOT / "build" / PLACE / "sim"
 
 CXXFLAGS = "-std=c++20 -O2 -g1 -Wall -Wextra -pthread"
 # Verilated code is large and compiled once. Functions of each cycle are optimised. Functions that a

@@ -7,6 +7,7 @@ both numbers, tells if they do not.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import os
+import pathlib
 
 # Nodes --------------------------------------------------------------------------------------------
 
@@ -43,3 +44,11 @@ def endpoints_of(text, nodes):
 ENDPOINTS      = endpoints_of(os.environ.get("DIBBER_ENDPOINTS", "8"), NODES)
 MORE_ENDPOINTS = ENDPOINTS > 8
 ENDPOINT_BITS  = (ENDPOINTS - 1).bit_length()
+
+# Folder -------------------------------------------------------------------------------------------
+
+# Below build/: a build with other sizes than the usual ones has a folder of its own. tools/place.mk
+# says the same to make.
+PLACE = pathlib.Path(
+    "" if NODES == 16 else f"nodes-{NODES}",
+    "" if ENDPOINTS == 8 else f"endpoints-{ENDPOINTS}")

@@ -9,17 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dibber.interface.description import C
+from dibber.interface.sizes import PLACE
 
 from dibber_cli.errors import CommandError
 
 ROOT = Path(__file__).resolve().parents[3]
-# A build for another number of nodes than 16, or of endpoints than 8, has a folder of its own.
-BUILD = ROOT.joinpath(
-    "build",
-    "" if C.NODES == 16 else f"nodes-{C.NODES}",
-    "" if C.ENDPOINTS == 8 else f"endpoints-{C.ENDPOINTS}",
-)
+BUILD = ROOT / "build" / PLACE
 PROFILES = ROOT / "hw" / "sim" / "profiles"
 FIRMWARE = BUILD / "firmware" / "mcp.dibfw"
 

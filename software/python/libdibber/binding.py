@@ -24,6 +24,7 @@ from ctypes import (
 )
 
 from dibber.interface.description import COUNTERS, STATUS, C
+from dibber.interface.sizes import PLACE
 
 # Errors -------------------------------------------------------------------------------------------
 
@@ -458,7 +459,7 @@ def library_path() -> str | None:
     if "LIBDIBBER" in os.environ:
         return os.environ["LIBDIBBER"]
     build = pathlib.Path(__file__).resolve().parents[3] / "build"
-    built = build / ("" if C.NODES == 16 else f"nodes-{C.NODES}") / "lib" / "libdibber.so"
+    built = build / PLACE / "lib" / "libdibber.so"
     return str(built) if built.exists() else ctypes.util.find_library("dibber")
 
 
