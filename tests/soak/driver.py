@@ -19,7 +19,6 @@ import driver_guest
 from dibber_cli import machine
 from dibber_cli.pipe import quiet
 
-SIGNS = ("BUG", "WARNING", "RIP:", "Oops", "hung")
 HOURS = 12 * 3600
 
 
@@ -35,15 +34,10 @@ def main():
             pathlib.Path(folder), arguments.seed, tuple(counts), counts, timeout=HOURS
         )
     said = machine.said(console)
-    complaints = [
-        line
-        for line in console.splitlines()
-        if line.startswith("log ") and any(sign in line for sign in SIGNS)
-    ]
     for line in console.splitlines():
         if line.startswith(("fuzz ", "kills ")):
             print(line)
-    failed = said["0_fuzz"] or said["1_lives"] or said["pinned"] or complaints
+    failed = said["0_fuzz"] or said["1_lives"] or said["pinned"] or driver_guest.complaints(console)
     if failed:
         print(console)
     return 1 if failed else 0

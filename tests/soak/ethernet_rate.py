@@ -20,29 +20,15 @@ from dibber_cli import profile
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "system")]
 
-from network import completions, opened, put_word, register, wait_notice  # noqa: E402
+from network import opened, paced, put_word, register, wait_notice  # noqa: E402
 
 SIZE = 1 << 20
 WORDS = 4  # puts of 8 bytes; the best one counts
 
 
 def send(key, count):
-    """A step: puts of all the memory, two at a time. Returns statuses, and nanoseconds from the
-    first one's end to the last one's.
-    """
-
-    def step(side):
-        put = lambda: side.endpoint.put(side.region.key, 0, key, 0, SIZE, node=1)
-        statuses, first = [], None
-        for n in range(count + 1):
-            if n < count:
-                put()
-            if n:
-                statuses += completions(side, 1)
-                first = first or side.now()
-        return statuses, side.now() - first
-
-    return step
+    """A step: puts of all the memory, as paced()."""
+    return paced(lambda side: side.endpoint.put(side.region.key, 0, key, 0, SIZE, node=1), count)
 
 
 def run(profile_name="eth10g", shape="pair", count=3, seed=1, loss=0.0, late=0.0):

@@ -23,7 +23,7 @@ from libdibber import Walk
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "system")]
 
-from network import completions, opened, register  # noqa: E402
+from network import opened, paced, register  # noqa: E402
 
 GOAL = 0.95
 # (bytes of an element, bytes from one to the next)
@@ -46,24 +46,13 @@ def walk(key, length, shape):
 
 
 def send(key, length, source, target, count):
-    """A step: puts, two at a time; their statuses, and nanoseconds from the first one's end to the
-    last one's.
-    """
-
-    def step(side):
-        put = lambda: side.endpoint.put_strided(
+    """A step: strided puts, as paced()."""
+    return paced(
+        lambda side: side.endpoint.put_strided(
             walk(side.region.key, length, source), walk(key, length, target), node=1
-        )
-        statuses, first = [], None
-        for n in range(count + 1):
-            if n < count:
-                put()
-            if n:
-                statuses += completions(side, 1)
-                first = first or side.now()
-        return statuses, side.now() - first
-
-    return step
+        ),
+        count,
+    )
 
 
 def run(profile_name, shape, kib, count, seed):

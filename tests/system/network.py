@@ -90,6 +90,24 @@ def completions(side, count):
     return found
 
 
+def paced(put, count):
+    """A step: `count` calls of put(side), two under way at a time. Returns the statuses, and
+    nanoseconds from the first one's end to the last one's.
+    """
+
+    def step(side):
+        statuses, first = [], None
+        for n in range(count + 1):
+            if n < count:
+                put(side)
+            if n:
+                statuses += completions(side, 1)
+                first = first or side.now()
+        return statuses, side.now() - first
+
+    return step
+
+
 def put_word(node, key, word, offset=0):
     """A step: put 8 bytes with a notice; (time of the call in ps, status)."""
 

@@ -40,10 +40,21 @@ FOUR = ("bond",)
 # Those of the guest with two cards and no window.
 USUAL = tuple(name for name in TESTS if name not in WINDOW + FOUR)
 
+SIGNS = ("BUG", "WARNING", "RIP:", "Oops", "hung")  # of a fault, in the kernel's log
+
 # More sources of a test.
 MORE = {"hosts": [HERE / "guest_hosts.c", machine.GUEST / "guest_common.c"]}
 # Programs for two hosts, which the test `hosts` runs.
 HOSTS = ("pingpong", "put_strided", "transpose")
+
+
+def complaints(console):
+    """The lines of the kernel's log that tell of a fault of the kernel or of the driver."""
+    return [
+        line
+        for line in console.splitlines()
+        if line.startswith("log ") and any(sign in line for sign in SIGNS)
+    ]
 
 
 def two_hosts(directory):
