@@ -77,8 +77,7 @@ static RARE uint32_t take_link(void)
 		}
 	} else if (FIELD_GET(LINK, UP, link)) {
 		/* All routes are by the one link, so no route changes. */
-		for (uint32_t i = 0; i < SET_WORDS; i++)
-			nodes.word[i] = ~0u;
+		set_fill(&nodes, DIBBER_NODES);
 	}
 	while (set_take(&active, &number))
 		if (set_has(&nodes, number % DIBBER_NODES) && is_lost(number))
