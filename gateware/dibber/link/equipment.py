@@ -127,16 +127,27 @@ def attach_port(link, identity):
     link     : LinkPort or a sibling. A node of a ring has `address`, `size` and `scrubber`
     identity : HostRegisters
     """
-    command, shown = identity.link_command, identity.link
+    shown = identity.link
     place = ["address", "size", "scrubber"] if hasattr(link, "scrubber") else []
     return [
         link.test.eq(identity.link_test),
+        *attach_state(link, identity.link_command, shown, identity.link_nonce),
+        *[getattr(shown, name).eq(getattr(link, name)) for name in place],
+    ]
+
+def attach_state(link, command, shown, nonce):
+    """Connect what each port has with the host registers of link 0 or link 1.
+
+    command : Record, the fields of LINK_COMMAND or LINK1_COMMAND
+    shown   : Record, the values of LINK_* or LINK1_*
+    nonce   : Signal(16)
+    """
+    return [
         link.retrain.eq(command.retrain),
         link.ping.eq(command.ping),
-        link.nonce.eq(identity.link_nonce),
+        link.nonce.eq(nonce),
         *[getattr(shown, name).eq(getattr(link, name))
-            for name in [
-                "state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip", *place]],
+            for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
         shown.slack_high.eq(Cat(*link.slack_high)),
     ]
 
@@ -219,15 +230,9 @@ def attach_second(link, serial, identity):
 
     Its LINK_NONCE is that of link 0: a cable between both links is a loopback.
     """
-    shown, command = identity.link1, identity.link1_command
     return [
         link.serial_tx.connect(serial.sink),
         serial.source.connect(link.serial_rx),
         link.signal.eq(serial.signal),
-        link.retrain.eq(command.retrain),
-        link.ping.eq(command.ping),
-        link.nonce.eq(identity.link_nonce),
-        *[getattr(shown, name).eq(getattr(link, name))
-            for name in ["state", "reason", "signal", "stopped", "peer", "peer_known", "round_trip"]],
-        shown.slack_high.eq(Cat(*link.slack_high)),
+        *attach_state(link, identity.link1_command, identity.link1, identity.link_nonce),
     ]

@@ -9,7 +9,7 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, CHANNEL, PACKET
-from dibber.layouts import ack_layout, scout_layout
+from dibber.layouts import ack_layout, scout_layout, word_layout
 from dibber.packet.header import header_words
 from dibber.packet.seal import PacketSealer
 
@@ -89,3 +89,40 @@ class ControlTransmitter(LiteXModule):
                 If(~scout, ack_leaving.eq(1)),
             ),
         ]
+
+class ControlExit(LiteXModule):
+    """The last register of channel CONTROL, which is not urgent: its choice and its route are split.
+
+    Attributes
+    ----------
+    sink   : Endpoint(word_layout), in    from ControlTransmitter, through its gate
+    source : Endpoint(word_layout), out   to the router
+    scout  : Signal(), in                 of ControlTransmitter. It is valid here: when a packet's
+             first word is in the register, the sealer still holds this packet
+    hold   : Signal(), in                 an acknowledgement does not end yet
+    left   : Signal(), out                the last word of an acknowledgement leaves
+
+    Cycles: 1; a word a cycle.
+    """
+    def __init__(self):
+        self.chosen = chosen = stream.PipeValid(word_layout())
+        self.sink   = chosen.sink
+        self.source = source = stream.Endpoint(word_layout())
+        self.scout  = Signal()
+        self.hold   = Signal()
+        self.left   = Signal()
+
+        # # #
+
+        ack_ends = Signal()  # the present word is the last one of an acknowledgement
+        scout    = Signal()  # the present packet is a scout
+        self.comb += [
+            chosen.source.connect(source, omit={"valid", "ready"}),
+            source.valid.eq(chosen.source.valid & ~(ack_ends & self.hold)),
+            chosen.source.ready.eq(source.ready & ~(ack_ends & self.hold)),
+            ack_ends.eq(chosen.source.last & ~scout),
+            self.left.eq(ack_ends & source.valid & source.ready),
+        ]
+        self.sync += If(chosen.sink.ready & chosen.sink.valid & chosen.sink.first,
+            scout.eq(self.scout)
+        )

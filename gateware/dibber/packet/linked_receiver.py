@@ -147,19 +147,8 @@ class LinkedPacketReceiver(LiteXModule):
         # An acknowledgement that finds no place is lost, as on the link. The next one covers it, or
         # shows that it is missing.
         self.add_acks([control.source for control in controls])
-        scout = [control.scouts for control in controls]
-        turn  = Signal()
-        taken = Signal()  # that of link 1 is at the source
-        self.comb += [
-            taken.eq(scout[1].valid & (turn | ~scout[0].valid)),
-            If(taken,
-                scout[1].connect(scouts),
-                If(~scout[1].reply, scouts.back[HOP_BITS].eq(1))
-            ).Else(
-                scout[0].connect(scouts)
-            ),
-        ]
-        self.sync += If(scouts.valid & scouts.ready, turn.eq(~taken))
+        other = self.take_turns([control.scouts for control in controls], scouts)
+        self.comb += If(other & ~controls[1].scouts.reply, scouts.back[HOP_BITS].eq(1))
 
         # What Is Being Stored ---------------------------------------------------------------------
         self.order = order = stream.SyncFIFO([("link", log2_int(LINKS))], ARRIVING)
@@ -208,18 +197,24 @@ class LinkedPacketReceiver(LiteXModule):
 
     def add_acks(self, sources):
         """The acknowledgements of both links, in turns."""
-        acks  = self.acks
-        rows  = [stream.SyncFIFO(ack_layout(), ACKS) for _ in sources]
-        turn  = Signal()
-        taken = Signal()  # that of link 1 is at the source
+        rows = [stream.SyncFIFO(ack_layout(), ACKS) for _ in sources]
         self.submodules += rows
+        self.comb += [source.connect(row.sink) for source, row in zip(sources, rows)]
+        self.take_turns([row.source for row in rows], self.acks)
+
+    def take_turns(self, sources, sink):
+        """Connect the streams of both links with one, by turns. Returns a Signal(): that of link 1
+        is at the sink.
+        """
+        turn  = Signal()
+        other = Signal()
         self.comb += [
-            *[source.connect(row.sink) for source, row in zip(sources, rows)],
-            taken.eq(rows[1].source.valid & (turn | ~rows[0].source.valid)),
-            If(taken,
-                rows[1].source.connect(acks)
+            other.eq(sources[1].valid & (turn | ~sources[0].valid)),
+            If(other,
+                sources[1].connect(sink)
             ).Else(
-                rows[0].source.connect(acks)
+                sources[0].connect(sink)
             ),
         ]
-        self.sync += If(acks.valid & acks.ready, turn.eq(~taken))
+        self.sync += If(sink.valid & sink.ready, turn.eq(~other))
+        return other

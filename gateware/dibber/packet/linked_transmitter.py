@@ -13,7 +13,7 @@ from dibber.common.pulses import Pulses
 from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import word_layout
 from dibber.packet.bulk import BulkTransmitter
-from dibber.packet.control import ControlTransmitter
+from dibber.packet.control import ControlExit, ControlTransmitter
 from dibber.packet.express_transmitter import ExpressTransmitter
 from dibber.packet.flow_table import FlowTable
 from dibber.packet.gate_turns import GateTurns
@@ -82,26 +82,17 @@ class LinkedPacketTransmitter(LiteXModule):
         self.express_slot = express.slot
 
         # Channel CONTROL --------------------------------------------------------------------------
-        # As in PacketTransmitter.
-        self.chosen = chosen = stream.PipeValid(word_layout())
-        going    = stream.Endpoint(word_layout())
-        ack_ends = Signal()  # the present word is the last one of an acknowledgement
-        scout    = Signal()  # the present packet is a scout
+        self.exit = way_out = ControlExit()
         self.comb += [
-            gates[control].source.connect(chosen.sink),
-            chosen.source.connect(going, omit={"valid", "ready"}),
-            going.valid.eq(chosen.source.valid & ~(ack_ends & self.ack_hold)),
-            chosen.source.ready.eq(going.ready & ~(ack_ends & self.ack_hold)),
-            ack_ends.eq(chosen.source.last & ~scout),
-            control.left.eq(ack_ends & going.valid & going.ready),
-            going.connect(routers[control].sink),
-            routers[control].node.eq(chosen.sink.data),
+            gates[control].source.connect(way_out.sink),
+            way_out.scout.eq(control.scout),
+            way_out.hold.eq(self.ack_hold),
+            control.left.eq(way_out.left),
+            way_out.source.connect(routers[control].sink),
+            routers[control].node.eq(way_out.sink.data),
             routers[control].given.eq(control.scout),
             routers[control].route.eq(control.route),
         ]
-        self.sync += If(chosen.sink.ready & chosen.sink.valid & chosen.sink.first,
-            scout.eq(control.scout)
-        )
 
         # Links ------------------------------------------------------------------------------------
         self.sources = [[stream.Endpoint(word_layout()) for _ in range(3)] for _ in range(LINKS)]

@@ -6,12 +6,10 @@ from migen import *
 
 from litex.gen import *
 
-from litex.soc.interconnect import stream
-
 from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import word_layout
 from dibber.packet.bulk import BulkTransmitter
-from dibber.packet.control import ControlTransmitter
+from dibber.packet.control import ControlExit, ControlTransmitter
 from dibber.packet.express_transmitter import ExpressTransmitter
 from dibber.packet.flow_table import FlowTable
 from dibber.packet.progress import Departed
@@ -85,26 +83,15 @@ class PacketTransmitter(LiteXModule):
         self.expresses     = express.sink
         self.express_slot  = express.slot
         self.sources       = [router.source for router in routers]
-        # One more register for CONTROL, which is not urgent: its choice and its route are split.
-        self.chosen = chosen = stream.PipeValid(word_layout())
-        going    = stream.Endpoint(word_layout())
-        ack_ends = Signal()  # the present word is the last one of an acknowledgement
-        scout    = Signal()  # the present packet is a scout
+        self.exit = way_out = ControlExit()
         self.comb += [
-            gates[control].source.connect(chosen.sink),
-            chosen.source.connect(going, omit={"valid", "ready"}),
-            going.valid.eq(chosen.source.valid & ~(ack_ends & self.ack_hold)),
-            chosen.source.ready.eq(going.ready & ~(ack_ends & self.ack_hold)),
-            ack_ends.eq(chosen.source.last & ~scout),
-            control.left.eq(ack_ends & going.valid & going.ready),
+            gates[control].source.connect(way_out.sink),
+            way_out.scout.eq(control.scout),
+            way_out.hold.eq(self.ack_hold),
+            control.left.eq(way_out.left),
         ]
-        # `control.scout` is valid here: when a packet's first word is at `chosen`, the sealer still
-        # holds this packet.
-        self.sync += If(chosen.sink.ready & chosen.sink.valid & chosen.sink.first,
-            scout.eq(control.scout)
-        )
         for channel, source in (
-                (CHANNEL.CONTROL, going), (CHANNEL.EXPRESS, gates[express].source),
+                (CHANNEL.CONTROL, way_out.source), (CHANNEL.EXPRESS, gates[express].source),
                 (CHANNEL.BULK, gates[bulk].source)):
             self.add_module(f"router{channel}", routers[channel])
             self.comb += [
@@ -114,7 +101,7 @@ class PacketTransmitter(LiteXModule):
         self.comb += [
             *[part.node_id.eq(self.node_id) for part in (control, express, bulk)],
             *[part.source.connect(gate.sink) for part, gate in gates.items()],
-            routers[CHANNEL.CONTROL].node.eq(chosen.sink.data),
+            routers[CHANNEL.CONTROL].node.eq(way_out.sink.data),
             routers[CHANNEL.CONTROL].given.eq(control.scout),
             routers[CHANNEL.CONTROL].route.eq(control.route),
             # The first word of an express packet is at the router in the cycle after its gate.
