@@ -43,6 +43,7 @@ DIFFERENCES = {
     ("bytes_left", "unit_offset"): "the offset is below 16, the bytes of a line",
     ("clk_divider", "clk_divider"): "LiteX's SPI master: its divider is a constant above 1",
     ("count", "length"): "LiteX's SPI master: a transfer has 8 bits or more",
+    ("word", "source_payload_half"): "one word or two of the 64 of a block",
     ("shut", "shut"): "the mask makes the lowest bit 0 of what is compared with 0",
 }
 

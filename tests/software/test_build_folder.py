@@ -34,7 +34,7 @@ def test_make_and_python_have_one_folder_for_a_build(sizes, folder):
     rest = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("DIBBER_") and name not in ("LIBDIBBER", "MAKEFLAGS")
+        if not name.startswith("DIBBER_") and name not in ("LIBDIBBER", "MAKEFLAGS", "MAKELEVEL")
     }
     output = lambda *command: (
         subprocess.run(
