@@ -9,6 +9,7 @@
 #include "dibber.h"
 
 #include <linux/dma-mapping.h>
+#include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
@@ -180,7 +181,8 @@ static int make_page_table(struct device *dev, struct dibber_region *region, uns
 	struct sg_dma_page_iter iterator;
 	u64 *addresses;
 
-	addresses = kvmalloc_array(region->page_count, sizeof(*addresses), GFP_KERNEL_ACCOUNT);
+	addresses = kvmalloc_array(region->page_count, sizeof(*addresses),
+				   GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!addresses)
 		return -ENOMEM;
 	n = 0;
@@ -273,6 +275,11 @@ static int check(struct dibber_card *card, const struct dibber_region_add *add,
 		return -EINVAL;
 	}
 	*count = (PAGE_ALIGN(end) - (add->address & PAGE_MASK)) >> PAGE_SHIFT;
+	/* The list of the pages alone would take the memory of all other processes. */
+	if (*count > totalram_pages()) {
+		dibber_complain(card, "%lu pages are more than the machine has\n", *count);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -350,8 +357,8 @@ int dibber_region_add(struct dibber_file *file, struct dibber_region_add *add)
 		return rc;
 	}
 	rc = -ENOMEM;
-	if (count <= INT_MAX)
-		region->pages = kvmalloc_array(count, sizeof(*region->pages), GFP_KERNEL_ACCOUNT);
+	region->pages = kvmalloc_array(count, sizeof(*region->pages),
+				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (region->pages)
 		rc = pin(region, add->address & PAGE_MASK, count);
 	if (!rc)
