@@ -14,7 +14,7 @@ import pathlib
 import sys
 import time
 
-from figure_rows import row
+from tests.figure_rows import row
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 

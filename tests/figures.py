@@ -28,9 +28,10 @@ import time
 import zlib
 
 from dibber_cli.pipe import quiet
-from figure_campaigns import CAMPAIGNS
-from figure_rows import NO_GOAL, READERS, of_stride, row
-from figures_page import commit, write
+
+from tests.figure_campaigns import CAMPAIGNS
+from tests.figure_rows import NO_GOAL, READERS, of_stride, row
+from tests.figures_page import commit, write
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "build" / "figures"  # written by the fixture `figure`

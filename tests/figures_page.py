@@ -16,7 +16,8 @@ import subprocess
 import sys
 
 from dibber_cli.pipe import quiet
-from figure_rows import NO_GOAL
+
+from tests.figure_rows import NO_GOAL
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "figures.md"

@@ -1,6 +1,4 @@
-"""The boards, the building programs and the tests' helpers are no packages: this file adds their
-paths.
-"""
+"""The building programs are no package: this file adds their path. Two simulated boards."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -10,15 +8,10 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [
-    str(ROOT),
-    str(ROOT / "hw" / "synthesis"),
-    str(ROOT / "tests" / "boards"),
-    str(ROOT / "tests" / "software"),
-]
+sys.path.insert(0, str(ROOT / "hw" / "synthesis"))
 
-from card import compile_probe  # noqa: E402
-from wire import build  # noqa: E402
+from tests.boards.wire import build  # noqa: E402
+from tests.gateware.mcp.card import compile_probe  # noqa: E402
 
 
 @pytest.fixture(scope="session")

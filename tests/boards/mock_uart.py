@@ -10,8 +10,9 @@ import struct
 import threading
 import tty
 
-import frames
 from dibber.interface.description import BRIDGE, C
+
+from tests.boards import frames
 
 MEMORY_BYTES = 64 * 1024
 CHUNK = MEMORY_BYTES // C.BRIDGED_CHUNKS

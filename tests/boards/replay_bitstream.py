@@ -13,7 +13,8 @@ import pathlib
 
 from dibber_cli.flash import manifest
 from dibber_cli.flash.commands import bitstream, board_of
-from test_svf import arrived
+
+from tests.boards.test_svf import arrived
 
 
 def test_the_bits_that_arrive_are_the_bitstream_that_was_made():

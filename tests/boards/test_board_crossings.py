@@ -12,9 +12,9 @@ import flow
 import netlist
 import pytest
 import xilinx
-from nocore import NoCore
 
 from boards import acorn, kc705, stlv7325, vivado
+from tests.boards.nocore import NoCore
 
 # name: board file, design, arguments of the platform, lanes, bits, hard blocks
 DESIGNS = {

@@ -10,7 +10,6 @@ import random
 import subprocess
 import sys
 
-import frames
 import libdibber
 import pytest
 from dibber.interface.description import (
@@ -30,12 +29,13 @@ from dibber_cli.flash import images
 from dibber_cli.main import main as dibber
 from dibber_cli.selftest import cable, deposits, examinee, program, registers
 from dibber_cli.selftest.commands import run
-from expect import fails
-from mock_card import encode
-from test_flash import published
-from wire import Wire
 
 from boards.bridged import ENDPOINTS
+from tests.boards import frames
+from tests.boards.test_flash import published
+from tests.boards.wire import Wire
+from tests.software.expect import fails
+from tests.software.mock_card import encode
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGE = str(ROOT / "build" / "firmware" / "mcp.dibfw")

@@ -4,11 +4,12 @@
 
 import random
 
-import frames
 import pytest
-from compiled import run_simulation
 from dibber.bridge.frames import FrameBridge
 from dibber.interface.description import C
+
+from tests.boards import frames
+from tests.gateware.models.compiled import run_simulation
 
 SILENCE, PATIENCE = 200, 50
 NOWHERE = 0x70000000  # no answer

@@ -2,19 +2,19 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import frames
-from compiled import run_simulation
 from dibber.host.flash import flash_pads
 from dibber.interface.description import BRIDGE, HOST, LINK_REASON, LINK_STATE, C
 from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.phy.absent import AbsentSerialPHY
 from dibber.phy.pairs import PairsToWords, WordsToPairs
-from flash import IDENTITY, Flash, Pins
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
 from migen import Signal
 
 from boards.linktest import LinkTester
+from tests.boards import frames
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.flash import IDENTITY, Flash, Pins
 
 
 class Bytes:

@@ -7,9 +7,10 @@ begin.
 import random
 
 import pytest
-from compiled import run_simulation
 from dibber.link.symbols import K_COMMA
 from dibber.phy.pairs import FILL, STRIKES, PairsToWords, WordsToPairs
+
+from tests.gateware.models.compiled import run_simulation
 
 COMMA = K_COMMA | 0x5A << 8 | 0xA5 << 16 | 0xB5 << 24
 

@@ -12,10 +12,10 @@ import sys
 import pytest
 from dibber.interface.description import INTERFACE
 from dibber_cli.main import main as dibber
-from nocore import NoCore
-from test_vivado import PCIE_7X
 
 from boards import acorn, kc705, openxc7, vivado
+from tests.boards.nocore import NoCore
+from tests.boards.test_vivado import PCIE_7X
 
 # Stand-ins ----------------------------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ import random
 import pytest
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from compiled import run_simulation
 from dibber.bridge.root import BAR_BASE, MAX_PAYLOAD, MAX_REQUEST, MEMORY_BASE, RootComplex
 from dibber.interface.description import BRIDGE, C
-from tlps import from_beats, read, to_beats, to_dwords, write
+
+from tests.gateware.host.tlps import from_beats, read, to_beats, to_dwords, write
+from tests.gateware.models.compiled import run_simulation
 
 SIZE = 4096  # bytes of on-card memory
 

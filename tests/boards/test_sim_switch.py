@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+
+from tests.boards.conftest import ROOT
 
 PIN = re.compile(r"^\s+(input|output)\s+(?:wire|reg)\s+(?:\[(\d+):0\])?\s*(\w+)", re.M)
 

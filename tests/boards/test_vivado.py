@@ -14,9 +14,9 @@ import crossings
 import pytest
 import xilinx
 from dibber.interface.description import C
-from nocore import NoCore
 
 from boards import acorn, kc705, openxc7, stlv7325, target, vc707, vivado
+from tests.boards.nocore import NoCore
 
 # name of the design: board file, design, arguments of the platform, clocks that the XDC gives a
 # period

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 from dibber.debug.transport import ADDRESS_BITS
 from dibber_cli.flash.board import FOLDER as OPENOCD
-from tap import UPDATE_DR, XC7TAP, Bitbang
+
+from tests.boards.tap import UPDATE_DR, XC7TAP, Bitbang
 
 # Instructions of BSCANE2's chains 3 and 4: UG470, table 6-3.
 USER3, USER4 = 0x22, 0x23

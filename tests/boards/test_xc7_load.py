@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 from dibber_cli.flash.board import FOLDER as OPENOCD
-from tap import XC7_READ_ID, XC7TAP, Bitbang
+
+from tests.boards.tap import XC7_READ_ID, XC7TAP, Bitbang
 
 # IDCODEs without their revision: UG470, table 1-1.
 IDCODES = {

@@ -97,7 +97,7 @@ def fingerprint():
 
 def build():
     """The path of the bench program, built anew only when its sources changed."""
-    from card import run, verilated
+    from tests.gateware.mcp.card import run, verilated
 
     BUILD.mkdir(parents=True, exist_ok=True)
     stamp = BUILD / "sources"

@@ -5,8 +5,9 @@
 import importlib.util
 import sys
 
-from card import ROOT, run, simulator, verilated
 from dibber.interface.description import HOST, C
+
+from tests.gateware.mcp.card import ROOT, run, simulator, verilated
 
 CORUNDUM = ROOT / "hw" / "corundum"
 BUILD = ROOT / "build" / "tests" / "corundum"

@@ -6,9 +6,10 @@ import re
 import subprocess
 
 import pytest
-from block import CORUNDUM, generated, generator, program
-from card import run
 from dibber.interface.description import LINK_STATE, C
+
+from tests.corundum.block import CORUNDUM, generated, generator, program
+from tests.gateware.mcp.card import run
 
 WIDTHS = [128, 256, 512]
 

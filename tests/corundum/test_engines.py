@@ -7,11 +7,11 @@ back to it as those of a peer. The orders are those of tests/gateware/mcp/test_c
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from block import program
-from card import compile_probe, register, run, slot
-from command import command
 from dibber.interface.description import FLAG, STATUS
-from test_card_engines import (  # noqa: F401
+
+from tests.corundum.block import program
+from tests.gateware.mcp.card import compile_probe, register, run, slot
+from tests.gateware.mcp.test_card_engines import (  # noqa: F401
     BULK,
     ENDPOINT,
     TARGET,
@@ -24,6 +24,7 @@ from test_card_engines import (  # noqa: F401
     test_an_inline_put_lands_byte_by_byte,
     word,
 )
+from tests.gateware.models.command import command
 
 
 @pytest.fixture(scope="module")

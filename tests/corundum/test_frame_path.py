@@ -5,7 +5,8 @@
 import subprocess
 
 import pytest
-from card import ROOT, verilated
+
+from tests.gateware.mcp.card import ROOT, verilated
 
 BUILD = ROOT / "build" / "tests" / "corundum"
 RTL = sorted((ROOT / "hw" / "corundum" / "rtl").glob("dibber_frame_*.v"))

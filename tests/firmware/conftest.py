@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
-import mcp_native
 import pytest
+
+from tests.firmware import mcp_native
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ flow is silent until it is reset, and asks before its first packet.
 
 from collections import deque, namedtuple
 
-from cut import cut, packets_of
 from dibber.interface.description import STATUS, C
-from mcp_native import BULK, Card
+
+from tests.firmware.mcp_native import BULK, Card
+from tests.gateware.models.cut import cut, packets_of
 
 Packet = namedtuple("Packet", "flow incarnation epoch psn cookie index last")
 

@@ -209,8 +209,7 @@ class Builder:
     """Objects of the program and of the register fake, made once, and a library for each mutant."""
 
     def __init__(self, folder):
-        sys.path.insert(0, str(HERE))
-        import mcp_native
+        from tests.firmware import mcp_native
 
         mcp_native.build()  # and the headers that it writes
         self.folder = pathlib.Path(folder)

@@ -5,10 +5,11 @@ DIBBER_NODES=64; their nodes lie in all words of the sets of flows.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from cut import whole
 from dibber.interface.description import LANE, MCP, OPCODE, SHARED, STATUS, C
-from mcp_native import BULK, inline, put, transfer
-from mcp_wire import WiredCard
+
+from tests.firmware.mcp_native import BULK, inline, put, transfer
+from tests.firmware.mcp_wire import WiredCard
+from tests.gateware.models.cut import whole
 
 MICROSECOND = 125
 NODES = (1, 15, 16, 31, 32, 47, 63)

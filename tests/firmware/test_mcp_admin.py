@@ -4,8 +4,9 @@
 
 import pytest
 from dibber.interface.description import FLAG, OPCODE, STATUS, C
-from mcp_native import BULK, Card, admin, put
-from mcp_wire import WiredCard
+
+from tests.firmware.mcp_native import BULK, Card, admin, put
+from tests.firmware.mcp_wire import WiredCard
 
 
 def region(card, opcode=OPCODE.REGION_ADD, **values):

@@ -7,12 +7,13 @@ that it takes over.
 import random
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import FLAG, MESSAGE, OPCODE, STATUS, C
-from mcp_native import BULK, admin, get, put, walk
-from mcp_wire import WiredCard
-from test_mcp_fast import MICROSECOND, TIMEOUT, once, take
-from test_mcp_replay import run_at_random
+
+from tests.firmware.mcp_native import BULK, admin, get, put, walk
+from tests.firmware.mcp_wire import WiredCard
+from tests.firmware.test_mcp_fast import MICROSECOND, TIMEOUT, once, take
+from tests.firmware.test_mcp_replay import run_at_random
+from tests.gateware.models.cut import packets_of, whole
 
 ALLOWED = 11  # inline puts, puts, gets
 ANSWERS = BULK + 1  # their flow

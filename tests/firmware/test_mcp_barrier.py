@@ -7,7 +7,8 @@ import re
 
 import pytest
 from dibber.interface.description import COMMAND, FLAG, MESSAGE, OPCODE, STATUS, C
-from mcp_native import inline, pack_struct
+
+from tests.firmware.mcp_native import inline, pack_struct
 
 HEADER = (pathlib.Path(__file__).resolve().parents[2] / "firmware" / "barrier.h").read_text()
 BARRIER, TOLD = (

@@ -11,12 +11,25 @@ import subprocess
 import sys
 
 import pytest
-from cut import packets_of
 from dibber.interface.description import HANDLER, MCP, MCP_STATE, MESSAGE, OPCODE, SHARED, STATUS, C
-from mcp_native import BULK, FIRMWARE, ROOT, Card, atomic, get, inline, put, receive, send, walk
-from rv32 import MISALIGNED_LOAD, Processor
-from test_mcp_image import LARGE, SMALL
-from test_mcp_image import tool as packer
+
+from tests.firmware.mcp_native import (
+    BULK,
+    FIRMWARE,
+    ROOT,
+    Card,
+    atomic,
+    get,
+    inline,
+    put,
+    receive,
+    send,
+    walk,
+)
+from tests.firmware.rv32 import MISALIGNED_LOAD, Processor
+from tests.firmware.test_mcp_image import LARGE, SMALL
+from tests.firmware.test_mcp_image import tool as packer
+from tests.gateware.models.cut import packets_of
 
 # Without the fast path, as here: after so many puts on a flow, seven more do not claim or arm it
 # again.

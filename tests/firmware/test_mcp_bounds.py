@@ -11,7 +11,8 @@ import sys
 
 import pytest
 from dibber.interface.description import C
-from mcp_native import FIRMWARE, OUT
+
+from tests.firmware.mcp_native import FIRMWARE, OUT
 
 sys.path.insert(0, str(FIRMWARE))
 

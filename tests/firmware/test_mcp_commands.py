@@ -4,9 +4,7 @@
 
 import random
 
-import mcp_native
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import (
     ADMIN,
     COMMAND,
@@ -18,7 +16,10 @@ from dibber.interface.description import (
     STATUS,
     C,
 )
-from mcp_native import BULK, Card, admin, put, walk
+
+from tests.firmware import mcp_native
+from tests.firmware.mcp_native import BULK, Card, admin, put, walk
+from tests.gateware.models.cut import packets_of, whole
 
 
 def status_of(card, command, endpoint=1):

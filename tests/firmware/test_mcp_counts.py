@@ -6,8 +6,9 @@ the hardware.
 
 import pytest
 from dibber.interface.description import FLAG, OPCODE, SHARED, STATUS, TRACE
-from mcp_native import atomic, get, put, walk
-from mcp_wire import WiredCard
+
+from tests.firmware.mcp_native import atomic, get, put, walk
+from tests.firmware.mcp_wire import WiredCard
 
 
 @pytest.fixture

@@ -16,18 +16,21 @@ import os
 import re
 import subprocess
 
-import mcp_native
 import pytest
-import test_mcp_admin
-import test_mcp_commands
-import test_mcp_messages
-import test_mcp_queues
-import test_mcp_replay
-import test_mcp_routes
-import test_mcp_send
 from dibber.interface.description import STATUS
-from mcp_native import FIRMWARE, OUT, inline, put
-from mcp_wire import WiredCard
+
+from tests.firmware import (
+    mcp_native,
+    test_mcp_admin,
+    test_mcp_commands,
+    test_mcp_messages,
+    test_mcp_queues,
+    test_mcp_replay,
+    test_mcp_routes,
+    test_mcp_send,
+)
+from tests.firmware.mcp_native import FIRMWARE, OUT, inline, put
+from tests.firmware.mcp_wire import WiredCard
 
 FOLDER = OUT / "duties"
 FLAGS = ["-std=gnu11", "-O1", "-w", "-DMCP_NATIVE", "-fPIC", f"-I{FIRMWARE}", f"-I{OUT}"]

@@ -4,8 +4,9 @@
 
 import pytest
 from dibber.interface.description import MESSAGE, OPCODE, STATUS, C
-from mcp_native import BULK, admin, atomic, get, inline, put, receive, send
-from test_mcp_messages import reply
+
+from tests.firmware.mcp_native import BULK, admin, atomic, get, inline, put, receive, send
+from tests.firmware.test_mcp_messages import reply
 
 MICROSECOND = 125
 GIVE_UP = 40_000 * MICROSECOND  # cycles

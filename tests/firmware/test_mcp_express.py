@@ -4,8 +4,9 @@
 
 import pytest
 from dibber.interface.description import FLAG, OPCODE, STATUS, C
-from mcp_native import BULK, Express, admin, inline, put
-from mcp_wire import WiredCard
+
+from tests.firmware.mcp_native import BULK, Express, admin, inline, put
+from tests.firmware.mcp_wire import WiredCard
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

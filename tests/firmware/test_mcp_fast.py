@@ -5,10 +5,11 @@ takes flows back.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import FLAG, MESSAGE, OPCODE, REPLY, STATUS, C
-from mcp_native import BULK, admin, atomic, get, inline, pack_struct, put
-from mcp_wire import Peer, WiredCard
+
+from tests.firmware.mcp_native import BULK, admin, atomic, get, inline, pack_struct, put
+from tests.firmware.mcp_wire import Peer, WiredCard
+from tests.gateware.models.cut import packets_of, whole
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

@@ -5,10 +5,11 @@
 import ctypes
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import MCP, STATUS, C
-from mcp_native import BULK, Card, put
-from mcp_wire import Peer, WiredCard
+
+from tests.firmware.mcp_native import BULK, Card, put
+from tests.firmware.mcp_wire import Peer, WiredCard
+from tests.gateware.models.cut import packets_of, whole
 
 TIMEOUT = 5_000_000  # cycles: 40 ms at 125 MHz
 TICK = 6_250  # 50 us

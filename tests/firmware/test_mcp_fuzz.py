@@ -4,12 +4,7 @@ firmware` runs for long.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
-
-import fuzz
+from tests.fuzz import fuzz
 
 RUNS = 1000
 

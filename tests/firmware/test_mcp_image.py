@@ -11,7 +11,8 @@ import zlib
 
 import pytest
 from dibber.interface.description import FIRMWARE_HEADER, INTERFACE, C
-from mcp_native import FIRMWARE
+
+from tests.firmware.mcp_native import FIRMWARE
 
 TOOL = FIRMWARE / "image.py"
 spec = importlib.util.spec_from_file_location("image", TOOL)

@@ -4,7 +4,8 @@
 
 import pytest
 from dibber.interface.description import MESSAGE, STATUS, C
-from mcp_native import get
+
+from tests.firmware.mcp_native import get
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

@@ -5,12 +5,13 @@
 import itertools
 
 import pytest
-from cut import packets_of
 from dibber.interface.description import MESSAGE, STATUS, C
-from mcp_native import BULK, get, indexed, put, receive, send, walk
-from mcp_wire import WiredCard
-from test_mcp_messages import endings, outbox, word
-from test_mcp_send import check_job, finish, ready
+
+from tests.firmware.mcp_native import BULK, get, indexed, put, receive, send, walk
+from tests.firmware.mcp_wire import WiredCard
+from tests.firmware.test_mcp_messages import endings, outbox, word
+from tests.firmware.test_mcp_send import check_job, finish, ready
+from tests.gateware.models.cut import packets_of
 
 MAKERS = {"put": put, "get": get, "send": send, "receive": receive}
 

@@ -7,9 +7,10 @@ wire.
 import random
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import FLAG, MESSAGE, OPCODE, REPLY, STATUS, C
-from mcp_native import BULK, admin, atomic, get, inline, pack_struct, put, walk
+
+from tests.firmware.mcp_native import BULK, admin, atomic, get, inline, pack_struct, put, walk
+from tests.gateware.models.cut import packets_of, whole
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

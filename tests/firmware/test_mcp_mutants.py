@@ -3,8 +3,9 @@ mutants` runs all."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import mutants
 import pytest
+
+from tests.firmware import mutants
 
 SAMPLE = 3
 

@@ -4,8 +4,9 @@
 
 import pytest
 from dibber.interface.description import STATUS
-from mcp_native import BULK, inline, put
-from mcp_wire import Peer, WiredCard
+
+from tests.firmware.mcp_native import BULK, inline, put
+from tests.firmware.mcp_wire import Peer, WiredCard
 
 MICROSECOND = 125
 FLOW = BULK + 1

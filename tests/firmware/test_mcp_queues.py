@@ -6,7 +6,8 @@ import ctypes
 
 import pytest
 from dibber.interface.description import COMMAND, ENTRY, FLAG, MCP_STATE, OPCODE, STATUS, TRACE, C
-from mcp_native import BULK, Card, pack_struct, put
+
+from tests.firmware.mcp_native import BULK, Card, pack_struct, put
 
 NOP = bytes(C.SLOT_BYTES)
 NOP_SOLICIT = pack_struct(COMMAND, dict(opcode=OPCODE.NOP, flags=FLAG.SOLICIT))

@@ -6,7 +6,8 @@ import ctypes
 import re
 
 from dibber.interface.description import MCP, C
-from mcp_native import FIRMWARE
+
+from tests.firmware.mcp_native import FIRMWARE
 
 SILENT = {r.name for r in MCP.registers if r.access in ("wk", "wo")}
 

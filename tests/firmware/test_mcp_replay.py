@@ -5,10 +5,11 @@
 import random
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import FLAG, STATUS, C
-from mcp_native import BULK, inline, put
-from mcp_wire import WiredCard
+
+from tests.firmware.mcp_native import BULK, inline, put
+from tests.firmware.mcp_wire import WiredCard
+from tests.gateware.models.cut import packets_of, whole
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

@@ -8,10 +8,11 @@ import random
 
 import pytest
 from dibber.interface.description import FLAG, MESSAGE, STATUS, C
-from mcp_native import atomic, inline
-from mcp_wire import WiredCard
-from test_mcp_fast import ALL, MICROSECOND, answer, asked, claim, once, take
-from test_mcp_replay import run_at_random
+
+from tests.firmware.mcp_native import atomic, inline
+from tests.firmware.mcp_wire import WiredCard
+from tests.firmware.test_mcp_fast import ALL, MICROSECOND, answer, asked, claim, once, take
+from tests.firmware.test_mcp_replay import run_at_random
 
 ATOMIC = 16  # bit of the host's FAST_PATH
 FLOW = 1  # EXPRESS, to the requester

@@ -7,12 +7,13 @@ the rest ends with PEER_RESTARTED.
 import random
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import MESSAGE, STATUS, C
-from mcp_native import BULK, atomic, get, inline, put, receive, send
-from mcp_wire import WiredCard
-from test_mcp_messages import word
-from test_mcp_replay import executed, run_at_random
+
+from tests.firmware.mcp_native import BULK, atomic, get, inline, put, receive, send
+from tests.firmware.mcp_wire import WiredCard
+from tests.firmware.test_mcp_messages import word
+from tests.firmware.test_mcp_replay import executed, run_at_random
+from tests.gateware.models.cut import packets_of, whole
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

@@ -4,8 +4,9 @@
 
 import pytest
 from dibber.interface.description import FLAG, OPCODE, STATUS, C
-from mcp_native import admin, inline, put, route
-from mcp_wire import WiredCard
+
+from tests.firmware.mcp_native import admin, inline, put, route
+from tests.firmware.mcp_wire import WiredCard
 
 MICROSECOND = 125
 NODES = range(1, C.NODES)

@@ -5,10 +5,11 @@
 import random
 
 import pytest
-from cut import packets_of, whole
 from dibber.interface.description import FLAG, MESSAGE, OPCODE, STATUS, C
-from mcp_native import BULK, admin, inline, put, receive, send, walk
-from test_mcp_messages import context, endings, outbox, reply, word
+
+from tests.firmware.mcp_native import BULK, admin, inline, put, receive, send, walk
+from tests.firmware.test_mcp_messages import context, endings, outbox, reply, word
+from tests.gateware.models.cut import packets_of, whole
 
 MICROSECOND = 125
 TIMEOUT = 40_000 * MICROSECOND

@@ -9,8 +9,16 @@ import sys
 
 import pytest
 from dibber.interface.description import MCP, MCP_STATE, SHARED, TRAP, C
-from mcp_native import FIRMWARE, ROOT
-from rv32 import ILLEGAL, MISALIGNED_STORE, MSTATUS_MPIE, MSTATUS_MPP, TIMER, Processor
+
+from tests.firmware.mcp_native import FIRMWARE, ROOT
+from tests.firmware.rv32 import (
+    ILLEGAL,
+    MISALIGNED_STORE,
+    MSTATUS_MPIE,
+    MSTATUS_MPP,
+    TIMER,
+    Processor,
+)
 
 SRAM = 0x10000
 PLACE = SRAM - C.SHARED_FROM_END  # of struct mcp_shared

@@ -9,9 +9,10 @@ other. One function is called upwards: `transfer_ended`, which flows/ended.h dec
 import re
 import subprocess
 
-import mcp_native
 import pytest
-from mcp_native import FIRMWARE, OUT
+
+from tests.firmware import mcp_native
+from tests.firmware.mcp_native import FIRMWARE, OUT
 
 FOLDER = OUT / "rooms"
 MACHINE = {"flows/flow", "flows/bulk", "flows/express", "flows/fast"}

@@ -19,8 +19,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import sanitized
 from dibber_cli.pipe import quiet
+
+from tests.fuzz import sanitized
 
 FOLDER = Path(__file__).resolve().parent
 BUILD = sanitized.ROOT / "build"

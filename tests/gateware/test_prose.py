@@ -12,7 +12,7 @@ import pytest
 
 from dibber.common.code_identity import DESCRIBED, code_crc
 
-from card import ROOT, run, verilog
+from tests.gateware.mcp.card import ROOT, run, verilog
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 OTHER = '"""Other words, on one line more\nthan there may have been."""'

@@ -8,7 +8,8 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import STATUS
-from network import completions, opened, put_blocks, register
+
+from tests.system.network import completions, opened, put_blocks, register
 
 BLOCK = 1 << 16
 UNDER_WAY = 4  # puts of a flow

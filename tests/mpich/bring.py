@@ -17,9 +17,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "system" / "qemu"))
 
-import fetch  # noqa: E402
+from tests.system.qemu import fetch  # noqa: E402
 
 FOLDER = ROOT / "build" / "mpich"
 PREFIX, HEADERS, PROVIDER = FOLDER / "prefix", FOLDER / "headers", FOLDER / "ofi"

@@ -11,7 +11,8 @@ import pytest
 from dibber.interface.description import STATUS
 from dibber_cli import paths
 from libdibber import Walk
-from pair import Pair, Side
+
+from tests.system.pair import Pair, Side
 
 PROFILE = "gen2x1"  # 64 bits at 125 MHz
 SIZE = 8192

@@ -9,8 +9,8 @@ import json
 import pytest
 from dibber.interface.description import STATUS
 from dibber_cli.main import main
-from network import opened, register
-from test_ring_cards import (
+
+from tests.ring.test_ring_cards import (
     HALF,
     NARROW,
     PART,
@@ -25,6 +25,7 @@ from test_ring_cards import (
     put_to_all,
     write_profile,
 )
+from tests.system.network import opened, register
 
 CUT_US = 3000  # how long a lane or a cable is out
 OTHER_WAY_NS = 1_000_000  # until the first byte by the other way

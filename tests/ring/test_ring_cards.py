@@ -17,7 +17,8 @@ from dibber_cli import paths, topology
 from dibber_cli.link import status
 from dibber_cli.main import main
 from libdibber.mailbox import MESSAGE, ROOM
-from network import completions, opened, put_blocks, register
+
+from tests.system.network import completions, opened, put_blocks, register
 
 NARROW = "gen2x1"  # the card is built at 64 bits
 PART = 1 << 14  # bytes that each card puts into each other one

@@ -13,11 +13,10 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system/qemu"))
-
-import driver_guest
 from dibber_cli import machine
 from dibber_cli.pipe import quiet
+
+from tests.system.qemu import driver_guest
 
 HOUR = 3600
 

@@ -13,13 +13,11 @@ docs/design/failures.md has the rules.
 
 import argparse
 import pathlib
-import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "gateware"), str(HERE.parent / "gateware" / "models")]
+from tests.gateware.models.unruly import READERS
 
-from unruly import READERS  # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def main():

@@ -15,12 +15,10 @@ refused: `make simulator PROFILE=gen1x1`.
 
 import argparse
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "system"))
 
 from dibber_cli.pipe import quiet
-from pair_elements import MACHINES, Case, grid, open_pair, run, sample
+
+from tests.system.pair_elements import MACHINES, Case, grid, open_pair, run, sample
 
 # Cases in which words were sent twice once: alone, on gen1x1.
 FOUND = (Case(2, 26_776, -66), Case(1, 8000, 1000), Case(1, 60_000, 7), Case(1, 8000, 0, 7))

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from dibber.interface.description import STATUS
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "system")]
+from tests.system.pair import SECOND, Pair, Side
 
-from pair import SECOND, Pair, Side  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 SIZE = 1 << 16
 UNDER_WAY = 16

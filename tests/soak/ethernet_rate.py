@@ -17,10 +17,9 @@ import numpy as np
 from dibber.interface.description import STATUS
 from dibber_cli import profile
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "system")]
+from tests.system.network import opened, paced, put_word, register, wait_notice
 
-from network import opened, paced, put_word, register, wait_notice  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 SIZE = 1 << 20
 WORDS = 4  # puts of 8 bytes; the best one counts

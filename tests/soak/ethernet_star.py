@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 from dibber.interface.description import STATUS
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "system")]
+from tests.system.network import SECOND, opened, register
 
-from network import SECOND, opened, register  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 BLOCK = 1 << 16  # bytes of a put
 FILL = 0xEE

@@ -20,10 +20,9 @@ from dibber_cli import profile
 from dibber_cli.bench import bound
 from libdibber import Walk
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "system")]
+from tests.system.network import opened, paced, register
 
-from network import opened, paced, register  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 GOAL = 0.95
 # (bytes of an element, bytes from one to the next)

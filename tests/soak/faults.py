@@ -12,17 +12,12 @@ at its start. The same seed gives the same runs; --batch repeats one alone.
 
 import dataclasses
 import json
-import pathlib
 import random
 import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import fault_traffic
 import libdibber
 import numpy as np
-from batches import Soak
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.link import measure
@@ -30,6 +25,9 @@ from dibber_cli.link.side import Ends
 from dibber_cli.link.status import read
 from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
+
+from tests.soak import fault_traffic
+from tests.soak.batches import Soak
 
 BATCH = 25  # runs of a simulator process
 FIRST = 3000  # µs; after this time both cards are loaded

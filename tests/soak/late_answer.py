@@ -6,7 +6,8 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import STATUS
-from network import completions, opened
+
+from tests.system.network import completions, opened
 
 # Memory answers one read at a time, and late. So the put takes long, and the cards have work in
 # few cycles: such cycles are simulated quickly.

@@ -2,14 +2,9 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
-import sys
-
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system"))
-
-import mpi_faults  # noqa: E402
+from tests.system import mpi_faults
 
 
 @pytest.fixture(scope="module")

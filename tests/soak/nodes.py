@@ -13,11 +13,8 @@ not both worked.
 
 import argparse
 import json
-import pathlib
 import sys
 import time
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 
 import libdibber
 import numpy as np

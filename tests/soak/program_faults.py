@@ -13,17 +13,11 @@ seed gives the same runs; --batch repeats one alone.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import functools
-import pathlib
 import random
 import struct
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import fault_traffic
-import faults
-from batches import Soak
 from dibber_cli import paths, profile
 from dibber_cli.fw import trap
 from dibber_cli.link import measure
@@ -31,6 +25,9 @@ from dibber_cli.link.side import Ends
 from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
 from libdibber import DibberError
+
+from tests.soak import fault_traffic, faults
+from tests.soak.batches import Soak
 
 BATCH = 13  # runs of a simulator process
 GUARD = 4096  # bytes beside the memory that is offered

@@ -22,11 +22,10 @@ import time
 from dibber_cli import paths
 from dibber_cli.pipe import quiet
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "system" / "host_model"))
+from tests.system.host_model.resident import resident
+from tests.system.host_model.vfio_client import Client
 
-from resident import resident  # noqa: E402
-from vfio_client import Client  # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 PROFILE = ROOT / "hw" / "sim" / "profiles" / "gen2x4.toml"
 GROWTH = 256 << 10  # bytes

@@ -13,13 +13,12 @@ import pathlib
 import random
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE))
+from dibber_cli.pipe import quiet
 
-from batches import Soak  # noqa: E402
-from dibber_cli.pipe import quiet  # noqa: E402
-from gateware.fabric import ring_bench  # noqa: E402
+from tests.gateware.fabric import ring_bench
+from tests.soak.batches import Soak
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 FAULTS = ("twice", "disordered", "changed")
 

@@ -19,12 +19,10 @@ from dibber_cli import paths, profile
 from dibber_cli.pipe import quiet
 from dibber_cli.simulator import Pair
 
+from tests.fuzz import sanitized
+
 SOURCE = Path(__file__).resolve().with_suffix(".c")
 LIMIT = 300  # seconds that a batch and the end may take
-
-sys.path.insert(0, str(SOURCE.parents[1] / "fuzz"))
-
-import sanitized  # noqa: E402
 
 
 def run(seconds, seed=1, sanitizer="", profile_name="gen2x4"):

@@ -18,12 +18,9 @@ same seed gives the same run. Needs the switches of `make switches`.
 import argparse
 import dataclasses
 import json
-import pathlib
 import random
 import sys
 import time
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 
 import libdibber
 import numpy as np
@@ -31,7 +28,8 @@ from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import numbers, topology
 from dibber_cli.bench import cuts
 from dibber_cli.pipe import quiet
-from network import opened
+
+from tests.system.network import opened
 
 FIRST_US = 1000  # and for each switch …
 EACH_SWITCH_US = 400  # … so long all cards wait until they know their routes

@@ -13,9 +13,10 @@ import libdibber
 import pytest
 from dibber.interface.description import C
 from dibber_cli.main import main
-from mock_card import Card as MockCard
-from mock_card import firmware_image
-from mock_vfio_user import Server
+
+from tests.software.mock_card import Card as MockCard
+from tests.software.mock_card import firmware_image
+from tests.software.mock_vfio_user import Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

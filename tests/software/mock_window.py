@@ -4,8 +4,9 @@
 
 import struct
 
-import mock_card
 from dibber.interface.description import HOST, RIGHT, STATUS, WINDOW, C
+
+from tests.software import mock_card
 
 QUEUE = 512  # stores
 FAULTS = ("OVERFLOWS", "FORBIDDEN", "REFUSALS", "UNMAPPED", "MISSHAPED", "LATE")

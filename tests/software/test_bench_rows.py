@@ -4,8 +4,8 @@
 
 import json
 
-import figures
-from figure_rows import (
+from tests import figures
+from tests.figure_rows import (
     NO_GOAL,
     of_bidir,
     of_block,

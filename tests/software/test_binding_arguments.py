@@ -251,9 +251,9 @@ def owners(tmp_path_factory):
     """A mock card with an endpoint and a mailbox, for all cases: none of them may change it."""
     import tempfile
 
-    from mock_card import Card as MockCard
-    from mock_card import firmware_image
-    from mock_vfio_user import Server
+    from tests.software.mock_card import Card as MockCard
+    from tests.software.mock_card import firmware_image
+    from tests.software.mock_vfio_user import Server
 
     with tempfile.TemporaryDirectory(prefix="dib") as folder:
         device = MockCard()

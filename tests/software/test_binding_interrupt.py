@@ -15,7 +15,8 @@ import pytest
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, STATUS
 from libdibber import background
 from libdibber.background import Caller, Job
-from mock_card import encode
+
+from tests.software.mock_card import encode
 
 pytestmark = pytest.mark.fault
 

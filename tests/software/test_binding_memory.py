@@ -18,7 +18,8 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import ADMIN, OPCODE, RIGHT, STATUS
-from mock_card import decode
+
+from tests.software.mock_card import decode
 
 pytestmark = pytest.mark.fault
 

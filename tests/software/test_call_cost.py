@@ -9,9 +9,10 @@ a socket, which is a store for a card in a slot.
 
 import tomllib
 
-import callgrind
 import pytest
 from dibber_cli import paths
+
+from tests.software import callgrind
 
 COUNT = 200
 PER_NS = 4.5  # instructions; the tables are computed with it

@@ -11,8 +11,9 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import CALL, CLOCK_OP, OPCODE, STATUS, C
-from expect import fails
 from libdibber import Walk
+
+from tests.software.expect import fails
 
 NOP = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
 

@@ -10,7 +10,8 @@ import libdibber
 import pytest
 from dibber.interface.description import CLOCK_OP, C
 from dibber_cli import simulator
-from mock_vfio_user import Server
+
+from tests.software.mock_vfio_user import Server
 
 pytestmark = pytest.mark.fault
 

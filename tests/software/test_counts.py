@@ -11,8 +11,9 @@ from dibber_cli import counts, monitor
 from dibber_cli.fw import top, trace
 from dibber_cli.fw.shared import Shared
 from dibber_cli.link import causes, status
-from test_cli_monitor import sampled as monitored
-from test_fw import sampled as topped
+
+from tests.software.test_cli_monitor import sampled as monitored
+from tests.software.test_fw import sampled as topped
 
 pytestmark = pytest.mark.fault
 
@@ -65,7 +66,7 @@ def test_after_a_new_program_fw_top_counts_from_0():
 
 
 def test_the_trace_of_a_program_that_began_anew_is_shown_from_its_start():
-    from test_fw import SRAM_BYTES, Memory
+    from tests.software.test_fw import SRAM_BYTES, Memory
 
     memory = Memory()
     memory.trace(0, 1, 2)

@@ -14,7 +14,6 @@ import sys
 
 import pytest
 from dibber.interface.description import COMMAND, HOST, OPCODE, STATUS, C
-from flash import Flash
 from libdibber import binding
 from libdibber.binding import (
     Atomic,
@@ -31,8 +30,10 @@ from libdibber.binding import (
     Pages,
     library,
 )
-from mock_card import encode
-from mock_vfio_user import (
+
+from tests.gateware.models.flash import Flash
+from tests.software.mock_card import encode
+from tests.software.mock_vfio_user import (
     DMA_MAP,
     DMA_UNMAP,
     ERROR,

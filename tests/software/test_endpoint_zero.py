@@ -9,8 +9,9 @@ import itertools
 import libdibber
 import pytest
 from dibber.interface.description import ADMIN, OPCODE, RIGHT, C
-from expect import fails
-from mock_card import encode
+
+from tests.software.expect import fails
+from tests.software.mock_card import encode
 
 RIGHTS = RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE
 

@@ -5,7 +5,8 @@
 import libdibber
 import pytest
 from dibber.interface.description import HOST, MCP_STATE, STATUS, C
-from expect import fails, matrix
+
+from tests.software.expect import fails, matrix
 
 
 @pytest.mark.parametrize("number", [8, 99])

@@ -10,9 +10,10 @@ import threading
 import time
 
 import pytest
-from expect import fails
 from libdibber import DibberError
-from mock_vfio_user import HEADER
+
+from tests.software.expect import fails
+from tests.software.mock_vfio_user import HEADER
 
 pytestmark = pytest.mark.fault
 

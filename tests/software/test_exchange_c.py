@@ -18,17 +18,19 @@ import sys
 import time
 
 import pytest
-from c_exchange import CExchange, Options, library
 from libdibber import binding
 from libdibber import exchange_wire as wire
 from libdibber.exchange import Exchange, ExchangeError
-from test_exchange import together
+
+from tests.software.c_exchange import CExchange, Options, library
+from tests.software.test_exchange import together
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "software" / "lib" / "man"), str(ROOT / "tests" / "fuzz")]
+sys.path.insert(0, str(ROOT / "software" / "lib" / "man"))
 
-import sanitized  # noqa: E402
 from header import Header  # noqa: E402
+
+from tests.fuzz import sanitized  # noqa: E402
 
 FOLDER = ROOT / "software" / "lib" / "include" / "dibber"
 HEADER = Header(FOLDER / "exchange.h", Header(FOLDER / "dibber.h").errors)

@@ -7,10 +7,9 @@ goes on where it was.
 import json
 import sys
 
-import figure_campaigns
-import figure_rows
-import figures
 import pytest
+
+from tests import figure_campaigns, figure_rows, figures
 
 
 def met(name="a", value=3, **changes):

@@ -2,9 +2,10 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import figure_rows
-import figures_page as page
 import pytest
+
+from tests import figure_rows
+from tests import figures_page as page
 
 TEXT = (
     "# Figures\n\nwords\n\n"

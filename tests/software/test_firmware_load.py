@@ -8,8 +8,9 @@ import libdibber
 import pytest
 from dibber.interface.description import DOORBELL, HOST, C
 from dibber_cli.link import pairs
-from expect import fails
-from mock_card import SRAM_BYTES, firmware_image
+
+from tests.software.expect import fails
+from tests.software.mock_card import SRAM_BYTES, firmware_image
 
 
 def test_firmware_is_written_with_the_processor_in_reset_and_starts(serve, image):

@@ -10,7 +10,8 @@ import random
 import subprocess
 
 import pytest
-from flash import (
+
+from tests.gateware.models.flash import (
     BUSY,
     DISABLE,
     ENABLE,

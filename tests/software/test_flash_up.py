@@ -19,7 +19,8 @@ from dibber.interface.description import HOST
 from dibber_cli.flash import board as boards
 from dibber_cli.flash import images
 from dibber_cli.main import main as dibber
-from flash import PROGRAM, Flash
+
+from tests.gateware.models.flash import PROGRAM, Flash
 
 SECTOR = 64 * 1024
 GOLDEN = boards.find("sim").golden

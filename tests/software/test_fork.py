@@ -18,8 +18,9 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import OPCODE, RIGHT, STATUS, C
-from expect import matrix
 from libdibber.binding import library
+
+from tests.software.expect import matrix
 
 pytestmark = pytest.mark.fault
 

@@ -4,13 +4,9 @@ tests/fuzz/fuzz.py` runs for long.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
-import sys
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
-
-import fuzz
 import pytest
+
+from tests.fuzz import fuzz
 
 RUNS = {"vfio-user": 1500, "uart": 150}
 

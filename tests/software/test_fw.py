@@ -31,7 +31,8 @@ from dibber_cli.errors import CommandError
 from dibber_cli.fw import coredump, images, top, trace, trap
 from dibber_cli.fw.shared import Shared, decode
 from dibber_cli.main import main
-from mock_card import SRAM_BYTES
+
+from tests.software.mock_card import SRAM_BYTES
 
 PLACE = SRAM_BYTES - C.SHARED_FROM_END  # of struct mcp_shared
 

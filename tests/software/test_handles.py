@@ -8,17 +8,14 @@ import ctypes
 import pathlib
 import re
 import subprocess
-import sys
 
 import libdibber
 import pytest
-from expect import matrix
 from libdibber import binding
-from test_documented_errors import CALLS, FUNCTIONS, MEMORY, Mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
-
-import sanitized
+from tests.fuzz import sanitized
+from tests.software.expect import matrix
+from tests.software.test_documented_errors import CALLS, FUNCTIONS, MEMORY, Mock
 
 pytestmark = pytest.mark.fault
 

@@ -8,7 +8,8 @@ import struct
 import libdibber
 import pytest
 from libdibber import DibberError
-from mock_vfio_user import DMA_READ, DMA_WRITE, HEADER, REGION_READ, REPLY, VERSION
+
+from tests.software.mock_vfio_user import DMA_READ, DMA_WRITE, HEADER, REGION_READ, REPLY, VERSION
 
 
 def message(ident, command, flags, payload=b"", size=None, error=0):

@@ -6,9 +6,10 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import COMMAND, FLAG, OPCODE, RIGHT, STATUS, C
-from expect import fails, matrix
 from libdibber import List, Walk
-from mock_card import decode
+
+from tests.software.expect import fails, matrix
+from tests.software.mock_card import decode
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 

@@ -11,8 +11,9 @@ import struct
 import libdibber
 import pytest
 from dibber.interface.description import HOST, MCP_STATE, OPCODE, RIGHT, STATUS, C
-from expect import fails
-from mock_vfio_user import Server
+
+from tests.software.expect import fails
+from tests.software.mock_vfio_user import Server
 
 NOP = bytes([OPCODE.NOP]).ljust(C.SLOT_BYTES, b"\0")
 RIGHTS = RIGHT.LOCAL_READ | RIGHT.REMOTE_WRITE

@@ -10,15 +10,12 @@ import mmap
 import os
 import pathlib
 import subprocess
-import sys
 
 import pytest
 from dibber.interface.description import RIGHT
 from libdibber.binding import Pages, check, library
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "fuzz"))
-
-import sanitized
+from tests.fuzz import sanitized
 
 pytestmark = pytest.mark.fault
 

@@ -18,7 +18,8 @@ from dibber_cli.bench import session
 from dibber_cli.errors import CommandError
 from dibber_cli.flash import commands as flash_commands
 from dibber_cli.main import parser
-from mock_vfio_user import ERROR, HEADER, REPLY, VERSION
+
+from tests.software.mock_vfio_user import ERROR, HEADER, REPLY, VERSION
 
 pytestmark = pytest.mark.fault
 

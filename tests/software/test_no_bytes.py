@@ -10,10 +10,11 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import RIGHT, C
-from expect import fails
 from libdibber import Walk
 from libdibber.binding import library
 from libdibber.walk import List
+
+from tests.software.expect import fails
 
 pytestmark = pytest.mark.fault
 

@@ -5,7 +5,8 @@
 import libdibber
 import pytest
 from dibber.interface.description import HOST, INTERFACE, C
-from expect import fails
+
+from tests.software.expect import fails
 
 
 def test_open_tells_identity_geometry_and_counters_by_name(serve):

@@ -7,13 +7,10 @@ objects can be closed.
 import pathlib
 import re
 import subprocess
-import sys
+
+from tests.fuzz import sanitized
 
 SOURCE = pathlib.Path(__file__).resolve().with_name("out_of_memory.c")
-
-sys.path.insert(0, str(SOURCE.parents[1] / "fuzz"))
-
-import sanitized  # noqa: E402
 
 
 def test_each_thing_that_the_library_asks_for_is_refused_once(serve, image, tmp_path):

@@ -6,7 +6,7 @@ command. The path to the socket is that of a simulated card.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import callgrind
+from tests.software import callgrind
 
 COUNT = 10_000
 

@@ -10,7 +10,8 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import STATUS
-from expect import fails
+
+from tests.software.expect import fails
 
 ABSENT = 1
 

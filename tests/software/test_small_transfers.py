@@ -8,9 +8,10 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import ATOMIC, COMMAND, FLAG, INLINE, OPCODE, RIGHT, STATUS, C
-from expect import fails
 from libdibber.binding import check, library
-from mock_card import decode
+
+from tests.software.expect import fails
+from tests.software.mock_card import decode
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 

@@ -12,9 +12,10 @@ import libdibber
 import numpy as np
 import pytest
 from dibber.interface.description import COMMAND, FLAG, OPCODE, RIGHT, STATUS, C
-from expect import fails, matrix
 from libdibber import Walk
-from mock_card import decode, encode
+
+from tests.software.expect import fails, matrix
+from tests.software.mock_card import decode, encode
 
 # Transfers ----------------------------------------------------------------------------------------
 

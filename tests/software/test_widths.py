@@ -10,9 +10,10 @@ import subprocess
 
 import pytest
 from dibber.interface.description import FLAG, OPCODE, RIGHT, STATUS, C
-from expect import matrix
-from flash import Flash
 from libdibber.binding import Atomic, CWalk, Delivery, Pages, library
+
+from tests.gateware.models.flash import Flash
+from tests.software.expect import matrix
 
 pytestmark = pytest.mark.fault
 

@@ -20,9 +20,18 @@ import pytest
 from dibber.interface.description import DOORBELL, RIGHT, STATUS, C
 from libdibber import DibberError, binding
 from libdibber.binding import WindowOptions, library
-from mock_card import Card as Plain
-from mock_vfio_user import DMA_MAP, ERROR, HEADER, REGION_INFO, REGION_READ, REPLY, Server
-from mock_window import FAULTS, Card
+
+from tests.software.mock_card import Card as Plain
+from tests.software.mock_vfio_user import (
+    DMA_MAP,
+    ERROR,
+    HEADER,
+    REGION_INFO,
+    REGION_READ,
+    REPLY,
+    Server,
+)
+from tests.software.mock_window import FAULTS, Card
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "software" / "lib" / "man"))

@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 from dibber.interface.description import CHANNEL, PACKET
-from gateware.models import packet
-from gateware.models.ethernet import Frame, fragments, status_frame
+
+from tests.gateware.models import packet
+from tests.gateware.models.ethernet import Frame, fragments, status_frame
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARDS = b"\x02DIB\0\0", b"\x02DIB\0\1"

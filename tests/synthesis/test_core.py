@@ -5,8 +5,6 @@ and crossings are seen through it.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
-import pathlib
-import sys
 
 import core
 import crossings
@@ -16,10 +14,7 @@ import pytest
 import xilinx
 
 from boards import acorn, vivado
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "boards"))
-
-from nocore import NoCore
+from tests.boards.nocore import NoCore
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@
 
 from libdibber import DibberError
 from libdibber.mailbox import ROOM
-from pair import SECOND, STAY
+
+from tests.system.pair import SECOND, STAY
 
 SIZES = dict(slots=4, slot_bytes=128, max_length=4096)
 GIVES_UP = 41 * 10**9  # ps: a transfer to a card that cannot be reached ends after 40 ms

@@ -19,7 +19,8 @@ from dibber_cli import profile
 from dibber_cli.bench.bound import COVER, bound
 from dibber_cli.bench.bound import Side as BoundSide
 from libdibber import Walk
-from pair import SECOND, Pair
+
+from tests.system.pair import SECOND, Pair
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 SIZES = (1, 2, 3, 4, 8, 64)  # bytes of an element

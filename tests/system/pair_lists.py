@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from dibber.interface.description import RIGHT, STATUS
 from libdibber import List, Walk
-from pair import SECOND, Pair, Side
+
+from tests.system.pair import SECOND, Pair, Side
 
 SIZE = 1 << 18  # bytes of `memory`
 LISTS = 1 << 16  # bytes of `lists`

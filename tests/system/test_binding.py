@@ -10,7 +10,8 @@ import threading
 import numpy as np
 import pytest
 from dibber.interface.description import RIGHT, STATUS
-from pair import Pair
+
+from tests.system.pair import Pair
 
 pytestmark = pytest.mark.fault
 

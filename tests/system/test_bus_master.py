@@ -15,7 +15,8 @@ import libdibber
 import pytest
 from dibber.interface.description import MCP_STATE, RIGHT, STATUS
 from dibber_cli import paths
-from pair import Pair, Side
+
+from tests.system.pair import Pair, Side
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 1 << 16

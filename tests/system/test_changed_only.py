@@ -16,7 +16,8 @@ import sys
 import pytest
 from dibber.interface.description import STATUS
 from dibber_cli import paths
-from pair import Pair, Side
+
+from tests.system.pair import Pair, Side
 
 SIZE = 1 << 14
 STEPS = 3000  # of JTAG

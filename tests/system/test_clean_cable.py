@@ -7,7 +7,8 @@ is stored.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from pair_elements import Case, open_pair, run, sample
+
+from tests.system.pair_elements import Case, open_pair, run, sample
 
 pytestmark = pytest.mark.fault
 

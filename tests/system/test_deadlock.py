@@ -8,7 +8,8 @@ import libdibber
 import pytest
 from dibber.interface.description import STATUS, SWITCH_COUNTER, C
 from dibber_cli import switch
-from network import completions, opened, register
+
+from tests.system.network import completions, opened, register
 
 SHAPE = "ring-of-switches:4"
 BLOCK = 1 << 14

@@ -10,7 +10,8 @@ import pytest
 from dibber.interface.description import MCP_STATE, OPCODE, STATUS
 from dibber_cli import paths
 from dibber_cli.fw import debug
-from pair import Pair, Side
+
+from tests.system.pair import Pair, Side
 
 SIZE = 1 << 14
 TOOLS = ["openocd", "gdb-multiarch"]

@@ -8,8 +8,9 @@ import sys
 import pytest
 from dibber.interface.description import STATUS
 from dibber_cli import paths
-from network import opened, put_blocks, put_word, register
-from soak import ethernet_star
+
+from tests.soak import ethernet_star
+from tests.system.network import opened, put_blocks, put_word, register
 
 PROFILE = "eth10g"
 CARDS = 4

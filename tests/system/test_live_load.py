@@ -21,7 +21,8 @@ from dibber.interface.description import HOST, MCP_STATE, RIGHT, STATUS
 from dibber_cli import paths, profile
 from dibber_cli.main import main
 from dibber_cli.simulator import Pair as Simulator
-from pair import Pair
+
+from tests.system.pair import Pair
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 3000

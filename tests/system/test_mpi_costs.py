@@ -4,9 +4,10 @@ than a tenth too low.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import mpi_costs
 import pytest
 from dibber_cli.bench import charges
+
+from tests.system import mpi_costs
 
 SHARE = 0.9  # of callgrind's, at least
 

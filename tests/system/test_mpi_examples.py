@@ -9,7 +9,8 @@ import sys
 
 import pytest
 from dibber_cli import paths
-from test_mpi4py import suite
+
+from tests.system.test_mpi4py import suite
 
 SPEC = importlib.util.spec_from_file_location("mpi_chart", paths.ROOT / "examples" / "mpi_chart.py")
 chart = importlib.util.module_from_spec(SPEC)

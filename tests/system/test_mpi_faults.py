@@ -2,8 +2,9 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import mpi_faults
 import pytest
+
+from tests.system import mpi_faults
 
 
 @pytest.fixture(scope="module")

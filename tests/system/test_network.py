@@ -10,7 +10,8 @@ from dibber.interface.description import STATUS
 from dibber_cli import paths, profile
 from dibber_cli.errors import SimulatorError
 from dibber_cli.simulator import Network
-from network import opened, put_blocks, put_word, register, wait_notice
+
+from tests.system.network import opened, put_blocks, put_word, register, wait_notice
 
 ROUNDS = 8
 

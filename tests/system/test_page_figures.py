@@ -10,7 +10,8 @@ import libdibber
 import pytest
 from dibber.interface.description import RIGHT, STATUS
 from libdibber import Walk
-from pair import SECOND, Pair
+
+from tests.system.pair import SECOND, Pair
 
 ELEMENT, PAGE = 8, 4096
 ELEMENTS, PUTS = 2048, 4

@@ -29,7 +29,8 @@ from dibber_cli.errors import SimulatorError
 from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
 from libdibber.binding import library
-from pair import Pair, Refused, Side
+
+from tests.system.pair import Pair, Refused, Side
 
 SIZE = 1 << 20
 

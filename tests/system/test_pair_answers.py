@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from dibber.interface.description import HANDLER, HOST, MCP_STATE, RIGHT, SHARED, STATUS
 from dibber_cli import paths
-from pair import SECOND, Pair
+
+from tests.system.pair import SECOND, Pair
 
 SIZE = 1 << 20
 PLAIN = HOST["FAST_PATH"].reset

@@ -7,7 +7,8 @@ may happen beside that.
 import pytest
 from dibber.interface.description import HANDLER, HOST, MCP_STATE, RIGHT, SHARED, STATUS
 from dibber_cli import paths
-from pair import SECOND, Pair
+
+from tests.system.pair import SECOND, Pair
 
 PLAIN = HOST["FAST_PATH"].reset
 ATOMIC = 1 << next(f.lsb for f in HOST["FAST_PATH"].fields if f.name == "atomic")

@@ -8,7 +8,8 @@ import struct
 
 import pytest
 from dibber.interface.description import COMMAND, STATUS
-from pair import Pair
+
+from tests.system.pair import Pair
 
 HEADER = (pathlib.Path(__file__).resolve().parents[2] / "firmware" / "barrier.h").read_text()
 OPCODE = int(re.search(r"BARRIER_OPCODE\s+(0x\w+)u", HEADER)[1], 16)

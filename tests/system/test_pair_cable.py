@@ -6,7 +6,8 @@ wrong.
 
 import pytest
 from dibber.interface.description import STATUS
-from pair import Pair, Side
+
+from tests.system.pair import Pair, Side
 
 SIZE = 64 * 1024
 UNPLUGGED = (1500, 1900)  # microseconds of simulated time

@@ -9,7 +9,8 @@ import random
 import pytest
 from dibber.interface.description import RIGHT, STATUS
 from libdibber import Walk
-from pair import Pair, Side
+
+from tests.system.pair import Pair, Side
 
 pytestmark = pytest.mark.fault
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from dibber.interface.description import RIGHT
 from libdibber import List, Walk
-from pair import Side
-from pair_lists import (
+
+from tests.system.pair import Side
+from tests.system.pair_lists import (
     ALL_OK,
     LISTS,
     SHAPES,

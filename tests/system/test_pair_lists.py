@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from dibber.interface.description import COMMAND, OPCODE, RIGHT, STATUS, C
 from libdibber import List, Walk
-from pair import SECOND, Side
-from pair_lists import (
+
+from tests.system.pair import SECOND, Side
+from tests.system.pair_lists import (
     ALL,
     ALL_OK,
     LISTS,

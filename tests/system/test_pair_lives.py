@@ -10,8 +10,9 @@ import pytest
 from dibber.interface.description import RIGHT, STATUS, C
 from dibber_cli import paths
 from libdibber import DibberError, List, Walk
-from pair import Pair, open_again, stay
-from pair_boxes import GIVES_UP, connect_box, hear, open_box, say, send_until_told
+
+from tests.system.pair import Pair, open_again, stay
+from tests.system.pair_boxes import GIVES_UP, connect_box, hear, open_box, say, send_until_told
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 LENGTH = 8192

@@ -7,7 +7,8 @@ import random
 import pytest
 from libdibber import PeerError
 from libdibber.mailbox import MESSAGE, ROOM
-from pair import SECOND, Pair, Side
+
+from tests.system.pair import SECOND, Pair, Side
 
 SIZES = dict(slots=4, slot_bytes=512, max_length=20_000)
 LENGTHS = (0, 8, 56, 57, 504, 505, 3000, 20_000)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from dibber.interface.description import OPCODE, RIGHT, STATUS, C
 from libdibber import Walk
-from pair import SECOND, Pair, Side
+
+from tests.system.pair import SECOND, Pair, Side
 
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
 

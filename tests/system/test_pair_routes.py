@@ -7,7 +7,8 @@ loss.
 import libdibber
 import pytest
 from dibber.interface.description import STATUS
-from pair import SECOND, Pair, Side
+
+from tests.system.pair import SECOND, Pair, Side
 
 DIRECT, DEAD = 0, 0x11  # DEAD has a hop, and there is no switch to take it
 SIZE = 1 << 16

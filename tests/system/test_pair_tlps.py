@@ -8,10 +8,11 @@ import subprocess
 import sys
 
 import pytest
-import tlp_checker
 from dibber.interface.description import STATUS
 from dibber_cli import paths
-from pair import Pair, Side
+
+from tests.system import tlp_checker
+from tests.system.pair import Pair, Side
 
 SIZE = 1 << 17
 

@@ -7,7 +7,8 @@ they ask.
 import pytest
 from dibber.interface.description import RIGHT, SHARED, STATUS
 from dibber_cli.link import measure
-from pair import SECOND, Pair
+
+from tests.system.pair import SECOND, Pair
 
 MANY = 8  # of an endpoint under way: two are asked, the others wait in their slots
 FAULT = 300_000  # ns after the start, at the first card

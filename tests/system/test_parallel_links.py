@@ -4,7 +4,8 @@
 
 import pytest
 from dibber.interface.description import STATUS
-from network import completions, opened, register
+
+from tests.system.network import completions, opened, register
 
 BLOCK = 1 << 16
 UNDER_WAY = 3

@@ -11,8 +11,17 @@ import libdibber
 import pytest
 from dibber.interface.description import RIGHT, STATUS
 from dibber_cli import paths
-from pair import Pair, Side, open_again, stay
-from pair_boxes import GIVES_UP, connect_box, hear, open_box, say, send_until_told, wait_for_room
+
+from tests.system.pair import Pair, Side, open_again, stay
+from tests.system.pair_boxes import (
+    GIVES_UP,
+    connect_box,
+    hear,
+    open_box,
+    say,
+    send_until_told,
+    wait_for_room,
+)
 
 pytestmark = pytest.mark.fault
 

@@ -7,7 +7,8 @@ life began.
 import libdibber
 import pytest
 from dibber.interface.description import STATUS
-from pair import Pair, Side, open_again, stay
+
+from tests.system.pair import Pair, Side, open_again, stay
 
 LENGTH = 1 << 16
 STEP = 5000  # bytes of a put, two packets

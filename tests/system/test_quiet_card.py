@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 from dibber_cli import paths
-from pair import Pair
-from test_changed_only import program
+
+from tests.system.pair import Pair
+from tests.system.test_changed_only import program
 
 PROFILE = "gen2x4"
 REST = 400_000  # ns, eight ticks of the control program's timer

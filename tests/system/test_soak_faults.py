@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from soak_sample import sample
+from tests.system.soak_sample import sample
 
 RUNS = 52  # four batches of 13: two of faults of the cable, one of bit errors, one of restarts
 

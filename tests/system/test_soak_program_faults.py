@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from soak_sample import sample
+from tests.system.soak_sample import sample
 
 RUNS = 52
 # µs: the watchdog stops whatever it has to within 2 ms; `make soak` waits twice as long

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from soak_sample import sample
+
+from tests.system.soak_sample import sample
 
 PACKETS = 1200
 

@@ -9,7 +9,8 @@ import pytest
 from dibber.interface.description import STATUS, C
 from dibber_cli import paths, profile, switch, topology
 from dibber_cli.link import measure
-from network import opened, put_word, register, wait_notice
+
+from tests.system.network import opened, put_word, register, wait_notice
 
 LINK = measure.transceivers(profile.load("gen2x4"))
 METERS = {"cable0": 3.0, "cable1": 20.0, "cable2": 50.0}

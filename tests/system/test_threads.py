@@ -4,15 +4,10 @@ on for minutes.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import sys
-from pathlib import Path
-
 import pytest
 from dibber.interface.description import C
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "soak"))
-
-import threads
+from tests.soak import threads
 
 
 @pytest.mark.parametrize("sanitizer", ["thread", "address"])

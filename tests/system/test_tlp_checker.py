@@ -5,7 +5,8 @@
 import pytest
 from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
-from tlp_checker import Checker
+
+from tests.system.tlp_checker import Checker
 
 CARD, HOST = PcieId(1, 0, 0), PcieId(0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""The pair of cards stands in tests/system, the observers' client in tests/system/host_model."""
+"""Cards with a window."""
 
 # SPDX-License-Identifier: BSD-2-Clause
 
@@ -9,8 +9,6 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SYSTEM = pathlib.Path(__file__).parents[1] / "system"
-sys.path[:0] = [str(SYSTEM), str(SYSTEM / "host_model")]
 
 
 @pytest.fixture(scope="session")

@@ -2,15 +2,10 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
-import sys
-
 import pytest
 from dibber_cli import machine
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "system" / "qemu"))
-
-import driver_guest
+from tests.system.qemu import driver_guest
 
 CALLS_AT_RANDOM = 3000
 TESTS = (

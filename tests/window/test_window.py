@@ -10,8 +10,9 @@ import pytest
 from dibber.interface.description import RIGHT, WINDOW, C
 from dibber_cli import paths
 from libdibber import DibberError
-from pair import Pair, Side, stay
-from vfio_client import REGION_READ, REGION_WRITE, Client
+
+from tests.system.host_model.vfio_client import REGION_READ, REGION_WRITE, Client
+from tests.system.pair import Pair, Side, stay
 
 BAR0 = 0
 PAGE = C.APERTURE_PAGE

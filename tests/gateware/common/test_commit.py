@@ -9,7 +9,7 @@ import pytest
 
 from dibber.common.commit import CommitFIFO
 
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 DEPTH = 8
 

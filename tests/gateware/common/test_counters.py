@@ -9,7 +9,7 @@ from migen import *
 
 from dibber.common.counters import LOW, Counters
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 @pytest.mark.parametrize(

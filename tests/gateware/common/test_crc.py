@@ -9,10 +9,10 @@ from migen import *
 
 from dibber.common.crc import CRC32C, crc8
 
-from gateware.models.compiled import run_simulation
-from gateware.models.link import crc8 as crc8_model
-from gateware.models.packet import crc32c
-from gateware.models.pairs import pairs_of
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.link import crc8 as crc8_model
+from tests.gateware.models.packet import crc32c
+from tests.gateware.models.pairs import pairs_of
 
 
 def test_crc32c_register_follows_the_model(seed):

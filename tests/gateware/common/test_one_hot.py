@@ -6,7 +6,7 @@ import pytest
 from migen import *
 
 from dibber.common.one_hot import lowest_one, number_of, value_of
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 class Choice(Module):

@@ -9,7 +9,7 @@ from litex.soc.interconnect import wishbone
 
 from dibber.common.sram import SharedSRAM
 
-from lines import LineDriver
+from tests.gateware.models.lines import LineDriver
 
 SIZE = 1024
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from debugger import Debugger, build
+from tests.gateware.debug.debugger import Debugger, build
 
 HERE = pathlib.Path(__file__).resolve().parent
 

@@ -7,7 +7,7 @@ from migen import *
 from dibber.debug.dm import ABSTRACTCS, COMMAND, DATA0, DMCONTROL, DMSTATUS, DebugModule
 from dibber.debug.injector import CONTROL, EXECUTE, HALT, HALTED, RESUME
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 READ_T0 = 2 << 20 | 1 << 17 | 0x1005
 

@@ -5,7 +5,7 @@
 import pathlib
 import subprocess
 
-from debugger import ACTIVE, DMCONTROL, Debugger
+from tests.gateware.debug.debugger import ACTIVE, DMCONTROL, Debugger
 
 HERE = pathlib.Path(__file__).resolve().parent
 T0, T2 = 5, 7

@@ -9,7 +9,7 @@ import pytest
 from dibber.debug.hart import NOWHERE
 from dibber.debug.tap import IDENTITY
 
-from debugger import (
+from tests.gateware.debug.debugger import (
     ABSTRACTCS,
     ACKHAVERESET,
     ACTIVE,

@@ -7,7 +7,7 @@ events, so only a debugger ends the load.
 import pytest
 from dibber.interface.description import MCP, C
 
-from debugger import ACTIVE, DMCONTROL, DPC, Debugger
+from tests.gateware.debug.debugger import ACTIVE, DMCONTROL, DPC, Debugger
 
 T0, A0 = 5, 10
 HELD = MCP["EVENTS_HELD"].offset

@@ -14,7 +14,7 @@ from litex.gen import *
 from dibber.debug.transport import DebugTransport
 from dibber.phy import jtag
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 DTMCS, DMI = "dtmcs", "dmi"
 HALF = 5  # cycles of `sys` for which TCK stays

@@ -12,12 +12,12 @@ from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.regions import RegionTable
 from dibber.interface.description import ATOMIC, C, COMMAND, MESSAGE, OPCODE, REPLY, RIGHT, STATUS
 
-from command import put_member
-from compiled import run_simulation
-from drive import finish, growing, sink, source
-from hostread import HostRead
-from hostwrite import HostWrite
-from slots import serve_slots, write_slots
+from tests.gateware.models.command import put_member
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, sink, source
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.slots import serve_slots, write_slots
 
 BASE, LENGTH = 2**40 + 0x1000, 0x100
 BOTH = RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE

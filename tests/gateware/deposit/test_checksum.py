@@ -8,9 +8,9 @@ from migen import *
 
 from dibber.deposit.checksum import Checksum
 
-from checksum import internet_checksum
-from compiled import run_simulation
-from drive import finish, sink
+from tests.gateware.models.checksum import internet_checksum
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink
 
 
 def test_the_models_example_is_the_standards():

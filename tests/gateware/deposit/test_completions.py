@@ -10,10 +10,10 @@ from migen import *
 
 from dibber.host.completions import CompletionChecker
 
-from compiled import run_simulation
-from drive import drive
-from completions import FAULTS
-from unruly import READERS
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
+from tests.gateware.models.completions import FAULTS
+from tests.gateware.models.unruly import READERS
 
 pytestmark = pytest.mark.fault
 

@@ -7,10 +7,10 @@ memory.
 from random import Random
 
 import pytest
-from command import command
-from compiled import shared
-from corundum import CorundumDMA
-from deposit_path import PUTS, Pair, Path, expected_memory, memory
+from tests.gateware.models.command import command
+from tests.gateware.models.compiled import shared
+from tests.gateware.models.corundum import CorundumDMA
+from tests.gateware.models.deposit_path import PUTS, Pair, Path, expected_memory, memory
 from dibber.host.completions import CompletionChecker
 from dibber.host.corundum import CorundumHost
 from dibber.interface.description import FLAG, STATUS

@@ -10,10 +10,10 @@ from migen import passive
 
 from dibber.deposit.cover import HEAD_REQUEST, Cover
 
-from compiled import run_simulation
-from cover import HEAD, UNIT, cost, cover, down, element_walk, random_walk
-from drive import finish, sink, source
-from walk import Piece, Walk, pieces
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.cover import HEAD, UNIT, cost, cover, down, element_walk, random_walk
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.walk import Piece, Walk, pieces
 
 FIELDS = ("offset", "length", "advance", "final", "error", "last", "address", "span", "units")
 REQUEST = 512

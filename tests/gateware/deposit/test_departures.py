@@ -9,7 +9,7 @@ from migen import *
 
 from dibber.deposit.departures import Departures
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 MOST = 9
 

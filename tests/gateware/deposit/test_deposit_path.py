@@ -6,10 +6,19 @@ import pytest
 
 from dibber.interface.description import FLAG, PACKET_FLAG, STATUS
 
-from command import command
-from cut import cut, packets_of
-from deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, expected_memory, memory, walk_of
-from walk import touched
+from tests.gateware.models.command import command
+from tests.gateware.models.cut import cut, packets_of
+from tests.gateware.models.deposit_path import (
+    LENGTH,
+    PUTS,
+    SOURCE,
+    TARGET,
+    Path,
+    expected_memory,
+    memory,
+    walk_of,
+)
+from tests.gateware.models.walk import touched
 
 
 @pytest.mark.parametrize("data_width, busy", [(64, 1.0), (128, 0.7), (256, 0.9)])

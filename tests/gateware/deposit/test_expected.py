@@ -10,7 +10,7 @@ from migen import *
 
 from dibber.deposit.expected import TAG, ExpectedTable
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 def enter(table, context, node=0, key=0, valid=1):

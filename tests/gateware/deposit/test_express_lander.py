@@ -17,11 +17,11 @@ from dibber.deposit.regions import RegionTable
 from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, RIGHT, STATUS
 from dibber.packet.packet_receiver import PacketReceiver
 
-from compiled import run_simulation, shared
-from drive import finish, sink, source, whole
-from flows import opened
-from hostwrite import HostWrite
-from packet import Packet as WirePacket, encode
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, sink, source, whole
+from tests.gateware.models.flows import opened
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.packet import Packet as WirePacket, encode
 
 BASE, LENGTH, KEY = 2**36 + 0x123, 100000, 0xABCD07
 DONE = ("node", "psn", "incarnation", "refused", "reason", "lane")

@@ -12,9 +12,9 @@ from migen import *
 
 from dibber.deposit.finder import PageFinder
 
-from compiled import run_simulation, shared
-from hostread import HostRead
-from page_tables import Tables, paged
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.page_tables import Tables, paged
 
 TIMEOUT, QUARANTINE = 600, 1500
 PORTS = 3

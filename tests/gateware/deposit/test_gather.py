@@ -12,10 +12,10 @@ from dibber.deposit.gather import Gather
 from dibber.deposit.tags import UNEXTENDED
 from dibber.interface.description import STATUS
 
-from compiled import run_simulation
-from drive import finish, sink, source
-from gather import FIELDS, expected, memory, run
-from hostread import HostRead
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.gather import FIELDS, expected, memory, run
+from tests.gateware.models.hostread import HostRead
 
 
 def random_transfer(random, pieces=40):

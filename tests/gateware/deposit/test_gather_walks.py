@@ -12,12 +12,12 @@ from dibber.deposit.gather import Gather
 from dibber.deposit.walker import Walker
 from dibber.interface.description import STATUS
 
-from compiled import run_simulation, shared
-from cover import cover, element_walk, random_walk
-from drive import finish, sink, source
-from gather import FIELDS, expected, memory, run
-from hostread import HostRead
-from walk import pieces
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.cover import cover, element_walk, random_walk
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.gather import FIELDS, expected, memory, run
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.walk import pieces
 
 
 def plain(walk_pieces):

@@ -6,9 +6,9 @@ from migen import *
 
 from dibber.deposit.gather import Gather
 
-from compiled import run_simulation
-from drive import finish, growing, sink, source
-from hostread import HostRead
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, sink, source
+from tests.gateware.models.hostread import HostRead
 
 TAGS = 4
 SLOTS = 64  # of the table of outcomes: one for each 64 bytes of the buffer

@@ -12,9 +12,9 @@ from dibber.deposit.job_turns import JobTurns
 from dibber.interface.description import C, STATUS
 from dibber.packet.split import PacketSplitter
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive, finish, sink, source
-from gateware.test_carries import faults
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish, sink, source
+from tests.gateware.test_carries import faults
 
 PACKET = C.PACKET_PAYLOAD
 NODES = (1, 2, C.NODES - 1)  # the second one is behind link 1, the others behind link 0

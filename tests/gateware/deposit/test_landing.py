@@ -13,8 +13,8 @@ from migen import passive
 from dibber.deposit.landing import Landing
 from dibber.interface.description import LANE
 
-from compiled import run_simulation
-from drive import finish, sink, source
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
 
 SPACE = 1 << 16  # of PSNs
 

@@ -19,10 +19,10 @@ from dibber.deposit.send_engine import SendEngine
 from dibber.interface.description import FLAG, PACKET_FLAG, STATUS
 from dibber.layouts import send_layout
 
-import deposit_path
-from command import command
-from cut import cut
-from deposit_path import LENGTH, PUTS, Path, expected_memory
+from tests.gateware.models import deposit_path
+from tests.gateware.models.command import command
+from tests.gateware.models.cut import cut
+from tests.gateware.models.deposit_path import LENGTH, PUTS, Path, expected_memory
 
 FAR = 3  # node behind link 1; the others are behind link 0
 

@@ -8,10 +8,10 @@ import pytest
 
 from dibber.interface.description import RIGHT, STATUS
 
-from command import command
-from deposit_path import LENGTH, REGIONS, Path, expected_memory
-from hostread import HostRead
-from walk import Walk
+from tests.gateware.models.command import command
+from tests.gateware.models.deposit_path import LENGTH, REGIONS, Path, expected_memory
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.walk import Walk
 
 TIMEOUT = 6250  # no tag is handed out before
 LISTS = 2**39 + 0x20

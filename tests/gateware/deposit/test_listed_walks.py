@@ -15,10 +15,10 @@ from litex.gen import *
 from dibber.deposit.lists import ListReader
 from dibber.deposit.walker import Walker
 
-from compiled import run_simulation, shared
-from drive import finish, sink, source
-from hostread import HostRead
-from walk import Walk, pieces
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.walk import Walk, pieces
 
 FIELDS = ("address", "length", "last", "error", "fault")
 TIMEOUT = 200

@@ -17,10 +17,10 @@ from dibber.deposit.reach import FAR, NEAR
 from dibber.deposit.regions import RegionTable
 from dibber.interface.description import RIGHT
 
-from compiled import run_simulation, shared
-from drive import finish, sink, source
-from hostread import HostRead
-from page_tables import Tables, paged
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.page_tables import Tables, paged
 
 TIMEOUT = 600
 

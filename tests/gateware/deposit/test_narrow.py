@@ -25,17 +25,17 @@ from dibber.deposit.walker import Walker
 from dibber.interface.description import C, OPCODE, RIGHT, STATUS
 from dibber.layouts import piece_layout
 
-import test_atomic
-import test_express_lander
-import test_finder
-import test_listed_walks
-import test_pages
-import test_scatter
-import test_send_engine
-import test_walker
-from compiled import run_simulation
-from page_tables import Tables, paged
-from walk import Walk
+from tests.gateware.deposit import test_atomic
+from tests.gateware.deposit import test_express_lander
+from tests.gateware.deposit import test_finder
+from tests.gateware.deposit import test_listed_walks
+from tests.gateware.deposit import test_pages
+from tests.gateware.deposit import test_scatter
+from tests.gateware.deposit import test_send_engine
+from tests.gateware.deposit import test_walker
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.page_tables import Tables, paged
+from tests.gateware.models.walk import Walk
 
 BITS = 32
 TOP = 2**BITS - 1

@@ -10,12 +10,12 @@ import pytest
 
 from dibber.interface.description import C, RIGHT, STATUS
 
-from command import command
-from cut import cut, packets_of
-from deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, memory
-from hostread import HostRead
-from page_tables import Tables, paged
-from walk import Walk, touched
+from tests.gateware.models.command import command
+from tests.gateware.models.cut import cut, packets_of
+from tests.gateware.models.deposit_path import LENGTH, PUTS, SOURCE, TARGET, Path, memory
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.page_tables import Tables, paged
+from tests.gateware.models.walk import Walk, touched
 
 FIRST = 0x5D3  # the regions' first byte in their first page
 TIMEOUT = 6250  # of the translators: no table is read before

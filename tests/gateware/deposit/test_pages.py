@@ -13,10 +13,10 @@ from migen import *
 from dibber.deposit.pages import PagedPieces, Translator
 from dibber.layouts import piece_layout, write_layout
 
-from compiled import run_simulation
-from drive import finish, growing, sink, source
-from hostread import HostRead
-from page_tables import Tables, paged
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, sink, source
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.page_tables import Tables, paged
 
 LINE = 64
 

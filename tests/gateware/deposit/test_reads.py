@@ -8,8 +8,8 @@ from migen import *
 
 from dibber.deposit.reads import ReadArbiter, Reader
 
-from compiled import run_simulation
-from drive import finish, sink, source
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
 
 READERS = [Reader(24, 64), Reader(6, 16), Reader(1, 1)]
 

@@ -20,11 +20,11 @@ from dibber.deposit.writes import WriteArbiter
 from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, RIGHT
 from dibber.packet.packet_receiver import PacketReceiver
 
-from compiled import run_simulation
-from drive import finish, sink, source
-from flows import opened
-from hostwrite import HostWrite
-from packet import Packet, encode
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.flows import opened
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.packet import Packet, encode
 
 BASE, LENGTH, KEY = 2**36 + 0x123, 100000, 0xABCD07
 HALF = LENGTH // 2

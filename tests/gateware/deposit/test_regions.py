@@ -8,7 +8,7 @@ from migen import *
 
 from dibber.deposit.regions import RegionTable
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 ANSWER = ("found", "base", "length", "rights", "owner")
 

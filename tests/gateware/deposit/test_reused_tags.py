@@ -24,13 +24,13 @@ from dibber.deposit.regions import RegionTable
 from dibber.interface.description import C, MESSAGE, OPCODE, REPLY, RIGHT, STATUS
 from dibber.layouts import piece_layout
 
-from compiled import run_simulation
-from completions import ID, Checked
-from drive import drive, finish, growing, sink, source
-from hostwrite import HostWrite
-from page_tables import Tables, paged
-from slots import serve_slots, write_slots
-from test_atomic import atomic
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.completions import ID, Checked
+from tests.gateware.models.drive import drive, finish, growing, sink, source
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.page_tables import Tables, paged
+from tests.gateware.models.slots import serve_slots, write_slots
+from tests.gateware.deposit.test_atomic import atomic
 
 pytestmark = pytest.mark.fault
 

@@ -17,10 +17,10 @@ from dibber.deposit.regions import RegionTable
 from dibber.deposit.scatter import ScatterEngine
 from dibber.interface.description import C, LANE, PACKET_FLAG, RIGHT, STATUS
 
-from compiled import run_simulation, shared
-from drive import finish, sink, source
-from hostwrite import HostWrite
-from walk import Walk, pieces, touched
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.walk import Walk, pieces, touched
 
 BASE, LENGTH, KEY = 2**36 + 0x123, 100000, 0xABCD07
 DONE = ("node", "psn", "refused", "reason", "incarnation", "lane")

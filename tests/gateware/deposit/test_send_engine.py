@@ -17,12 +17,12 @@ from dibber.deposit.regions import RegionTable
 from dibber.deposit.send_engine import SendEngine
 from dibber.interface.description import C, COMMAND, FLAG, PACKET_FLAG, RIGHT, STATUS
 
-from checksum import internet_checksum
-from command import command
-from compiled import run_simulation, shared
-from drive import finish, growing, sink, source
-from hostread import HostRead
-from slots import serve_slots
+from tests.gateware.models.checksum import internet_checksum
+from tests.gateware.models.command import command
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, growing, sink, source
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.slots import serve_slots
 
 BASE, LENGTH = 2**35, 2**20
 REGIONS = (  # key, base, rights; all of endpoint 2

@@ -13,7 +13,7 @@ from migen import *
 
 from dibber.deposit.tags import Tags
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 @dataclass

@@ -4,7 +4,7 @@
 
 from hypothesis import given, settings, strategies as st
 
-from walk import Piece, Walk, pieces, touched
+from tests.gateware.models.walk import Piece, Walk, pieces, touched
 
 WHOLE = dict(low=0, high=2**64 - 1)
 

@@ -10,9 +10,9 @@ from migen import *
 
 from dibber.deposit.walker import Walker
 
-from compiled import run_simulation
-from drive import finish, sink, source
-from walk import Walk, pieces
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.walk import Walk, pieces
 
 FIELDS = ("address", "length", "last", "error")
 

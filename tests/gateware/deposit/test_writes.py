@@ -12,9 +12,9 @@ from migen import *
 
 from dibber.deposit.writes import WriteArbiter
 
-from compiled import run_simulation
-from drive import finish, whole
-from hostwrite import HostWrite
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, whole
+from tests.gateware.models.hostwrite import HostWrite
 
 
 def write_of(random, origin, number, width):

@@ -7,8 +7,8 @@ from migen import *
 from dibber.interface.description import C
 from dibber.endpoint.arrivals import Arrivals
 
-from compiled import run_simulation
-from drive import finish, sink, source
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
 
 
 def test_arrivals_of_each_engine_keep_their_order_and_none_waits_for_long(seed):

@@ -7,7 +7,7 @@ from dibber.interface.description import C, DOORBELL
 from dibber.endpoint.doorbells import EndpointPages
 from dibber.endpoint.slots import Slots
 
-from lines import LineDriver
+from tests.gateware.models.lines import LineDriver
 
 PRODUCER = C.DOORBELL_OFFSET + DOORBELL["COMMAND_PRODUCER"].offset
 CQ = C.DOORBELL_OFFSET + DOORBELL["CQ_CONSUMER"].offset

@@ -10,8 +10,8 @@ from dibber.interface.description import C, ENTRY, MESSAGE, STATUS, STRUCTS
 from dibber.endpoint.events import EventWriter
 from dibber.endpoint.queues import QueueWriter
 
-from compiled import run_simulation
-from drive import drive, finish, growing, sink, source
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish, growing, sink, source
 
 QUEUE_ENTRY = next(s for s in STRUCTS if s.name == "queue_entry")
 FIELDS = ("queue", "cookie", "length", "node", "kind", "status", "key", "interrupt")

@@ -12,9 +12,9 @@ from dibber.interface.description import C
 from dibber.mcp.processor import SlotBridge
 from dibber.endpoint.slots import Slots
 
-from compiled import run_simulation
-from drive import drive
-from lines import LineDriver
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
+from tests.gateware.models.lines import LineDriver
 
 ENDPOINTS, SETS, SLOTS = 2, 3, 4
 BYTES = ENDPOINTS * SLOTS * 128

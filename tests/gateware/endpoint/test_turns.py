@@ -8,8 +8,8 @@ from migen import *
 from dibber.interface.description import C
 from dibber.endpoint.turns import CommandTurns
 
-from compiled import run_simulation
-from drive import drive
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
 
 COUNT = 0xFFFFFFE0  # counts start here, so that they wrap
 LATE = 64  # cycles after which what can be shown must be

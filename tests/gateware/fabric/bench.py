@@ -6,9 +6,9 @@ from migen import *
 
 from dibber.fabric.switch.switch import Switch
 from dibber.interface.description import SWITCH, SWITCH_COUNTER, C
-from gateware.models.compiled import CompiledSimulator, shared
-from gateware.models.far_end import FarEnd
-from gateware.models.link import prefix_words
+from tests.gateware.models.compiled import CompiledSimulator, shared
+from tests.gateware.models.far_end import FarEnd
+from tests.gateware.models.link import prefix_words
 
 CLOCK_HZ = 125e6
 

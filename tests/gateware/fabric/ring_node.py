@@ -8,7 +8,6 @@ from functools import reduce
 from operator import or_
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(ROOT / "gateware")]
 
 from migen import *
 

@@ -7,9 +7,9 @@ from functools import partial
 from migen import *
 
 from dibber.fabric.ring.pair import RingPairPort
-from gateware.link.pair import Pair
-from gateware.models.cable import cable
-from gateware.models.compiled import run_simulation, shared
+from tests.gateware.link.pair import Pair
+from tests.gateware.models.cable import cable
+from tests.gateware.models.compiled import run_simulation, shared
 
 # Buffers so small that a stalled channel fills them. Two channels, because four nodes are slow.
 SMALL = dict(

@@ -9,12 +9,12 @@ from migen import *
 from dibber.fabric.switch.switch import Switch
 from dibber.interface.description import CHANNEL
 from dibber.link.port import LinkPort
-from gateware.fabric.bench import CLOCK_HZ, pause
-from gateware.link.items import collect, random_words
-from gateware.models.cable import cable
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, source
-from gateware.models.link import prefix_words
+from tests.gateware.fabric.bench import CLOCK_HZ, pause
+from tests.gateware.link.items import collect, random_words
+from tests.gateware.models.cable import cable
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, source
+from tests.gateware.models.link import prefix_words
 
 CHANNELS = 4
 DELAY = 6

@@ -8,10 +8,10 @@ import pytest
 from migen import *
 
 from dibber.fabric.switch.crossbar import Crossbar
-from gateware.models import switch as model
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.link import prefix_word
-from gateware.models.switch import Word, order_word
+from tests.gateware.models import switch as model
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.link import prefix_word
+from tests.gateware.models.switch import Word, order_word
 
 
 class Source:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gateware.fabric import ring_bench
+from tests.gateware.fabric import ring_bench
 
 # At 125 MHz a word is 8 ns; 17.5 words are both transceivers at 0 m.
 CYCLE_NS = 8

@@ -5,8 +5,8 @@
 from functools import partial
 
 from dibber.fabric.ring.port import RingPort
-from gateware.link.pair import Pair
-from gateware.models.port_contract import PortContract
+from tests.gateware.link.pair import Pair
+from tests.gateware.models.port_contract import PortContract
 
 # Buffers so small that a stalled channel fills them.
 SMALL = partial(

@@ -7,8 +7,8 @@ from migen import *
 
 from dibber.fabric.ring.election import KEEP_WORDS, RingElection
 from dibber.link.symbols import K_PING, NONCE_TRAIN_WORDS
-from gateware.models.compiled import run_simulation
-from gateware.models.link import control, nonce_word
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.link import control, nonce_word
 
 
 def come(dut, word):

@@ -12,11 +12,11 @@ from dibber.fabric.ring.merge import RingMerge
 from dibber.fabric.ring.view import RingView
 from dibber.fabric.ring.way import SLOTS, RingRest, RingWay
 from dibber.fabric.ring.words import LOST
-from gateware.link.items import collect
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.drive import drive
-from gateware.models.link import flow_word
-from gateware.models.ring_pair import Inputs, Ways, addresses
+from tests.gateware.link.items import collect
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import drive
+from tests.gateware.models.link import flow_word
+from tests.gateware.models.ring_pair import Inputs, Ways, addresses
 
 CHANNELS, RINGS = 4, 2
 

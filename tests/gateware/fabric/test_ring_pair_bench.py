@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from gateware.fabric import ring_bench
-from gateware.fabric.test_ring_bench import FULL_DUPLEX, GIGARING, HALF_DUPLEX
+from tests.gateware.fabric import ring_bench
+from tests.gateware.fabric.test_ring_bench import FULL_DUPLEX, GIGARING, HALF_DUPLEX
 
 RINGS = 2
 BULK_AND_SPARE = 0b1100

@@ -2,8 +2,8 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from gateware.fabric.ring_pair import Cards
-from gateware.models.port_contract import PortContract
+from tests.gateware.fabric.ring_pair import Cards
+from tests.gateware.models.port_contract import PortContract
 
 
 class TestRingPairPort(PortContract):

@@ -14,12 +14,12 @@ from dibber.fabric.ring.transit import RingTransit
 from dibber.fabric.ring.words import ADDRESS_BITS
 from dibber.interface.description import CHANNEL
 from dibber.link.link_receiver import WordDecoder
-from gateware.link.items import word_items
-from gateware.models import ring
-from gateware.models.cable import RX
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.drive import drive, source
-from gateware.models.link import (
+from tests.gateware.link.items import word_items
+from tests.gateware.models import ring
+from tests.gateware.models.cable import RX
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import drive, source
+from tests.gateware.models.link import (
     END_BAD_WORD,
     END_WORD,
     flow_word,

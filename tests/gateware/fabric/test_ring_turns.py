@@ -4,7 +4,7 @@
 
 import pytest
 from dibber.fabric.ring.send import nodes_onward
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 from litex.gen import *
 from migen import *
 

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from dibber.interface.description import LINK_STATE, SWITCH_DROP, C
-from gateware.fabric.bench import Bench, pause, routed
-from gateware.models.link import prefix_word
-from gateware.models.switch import verdict
+from tests.gateware.fabric.bench import Bench, pause, routed
+from tests.gateware.models.link import prefix_word
+from tests.gateware.models.switch import verdict
 
 CONTROL, EXPRESS, BULK, SPARE = range(4)
 CHANNELS = 4

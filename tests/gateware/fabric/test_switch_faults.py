@@ -12,7 +12,7 @@ from migen import passive
 from dibber.fabric.switch.buffer import BUFFER_WORDS, headroom_words
 from dibber.fabric.switch.switch import CABLE_METERS
 from dibber.interface.description import C, SWITCH_DROP
-from gateware.fabric.bench import CLOCK_HZ, Bench, pause, routed
+from tests.gateware.fabric.bench import CLOCK_HZ, Bench, pause, routed
 
 CONTROL, EXPRESS, BULK, SPARE = range(4)
 CHANNELS = 4

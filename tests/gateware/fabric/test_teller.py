@@ -6,9 +6,9 @@ from random import Random
 
 from dibber.fabric.switch.teller import PATIENCE_CYCLES
 from dibber.interface.description import SWITCH, SWITCH_COUNTER, C
-from gateware.fabric.bench import Bench, pause, routed
-from gateware.fabric.test_switch import check_received, sent_and_dropped, stopping
-from gateware.models.switch import answer, question_of, scout
+from tests.gateware.fabric.bench import Bench, pause, routed
+from tests.gateware.fabric.test_switch import check_received, sent_and_dropped, stopping
+from tests.gateware.models.switch import answer, question_of, scout
 
 CONTROL, EXPRESS, BULK, SPARE = range(4)
 NODE = 5

@@ -14,9 +14,9 @@ from dibber.interface.description import C, ENTRY, FAST_KIND, LANE, MESSAGE, STA
 from dibber.fastpath.asks import PLACES
 from dibber.fastpath.contexts import Contexts
 
-from compiled import run_simulation
-from cut import packets_of
-from flows import flow_bit
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.cut import packets_of
+from tests.gateware.models.flows import flow_bit
 
 FLOWS = C.LANES * C.NODES
 EXPRESS = LANE.EXPRESS * C.NODES  # a lane's first flow

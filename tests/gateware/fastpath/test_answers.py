@@ -13,9 +13,9 @@ from migen import *
 from dibber.interface.description import C, MESSAGE, REPLY, STATUS
 from dibber.fastpath.answers import Answers
 
-from compiled import run_simulation
-from drive import finish, sink, source
-from slots import serve_slots
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.slots import serve_slots
 
 WIDTHS = pytest.mark.parametrize("data_width", [64, 128, 256])
 

@@ -11,7 +11,7 @@ from dibber.interface.description import C
 from dibber.layouts import expect_layout
 from dibber.fastpath.asks import PLACES, TAGS, Asks, ExpectWriter
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 def test_asks_are_taken_leave_and_end_in_any_order(seed):

@@ -10,8 +10,8 @@ import pytest
 
 from dibber.interface.description import C, STATUS
 
-from contexts_world import BULK, EXPRESS, FLOWS, PSNS, SHOWN, World
-from cut import packets_of
+from tests.gateware.fastpath.contexts_world import BULK, EXPRESS, FLOWS, PSNS, SHOWN, World
+from tests.gateware.models.cut import packets_of
 
 
 @pytest.mark.parametrize("ahead", range(4))

@@ -9,8 +9,8 @@ import pytest
 from dibber.interface.description import C
 from dibber.fastpath.digests import PutDigests
 
-from compiled import run_simulation
-from drive import drive
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
 
 FIELDS = ("slot", "node", "solicit", "length")
 

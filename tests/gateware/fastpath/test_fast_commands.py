@@ -10,9 +10,9 @@ from dibber.interface.description import C, COMMAND, FAST_KIND, OPCODE, WALK
 from dibber.fastpath.fast_commands import FastCommands
 from dibber.endpoint.slots import Slots
 
-from compiled import run_simulation
-from drive import drive
-from fast_slots import (
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
+from tests.gateware.fastpath.fast_slots import (
     ASK_FAULTS,
     ATOMIC_FAULTS,
     BLOCK,

@@ -12,8 +12,8 @@ from migen import *
 from dibber.interface.description import C, FAST_KIND, LANE
 from dibber.fastpath.replies import Replies
 
-from compiled import run_simulation
-from drive import finish, source
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, source
 
 REPLY = ("node", "slot", "word")
 COMMAND = (

@@ -14,9 +14,9 @@ from dibber.interface.description import C, FAST_KIND, INLINE, LANE, MESSAGE, OP
 from dibber.fastpath.fast_commands import FastCommands
 from dibber.fastpath.requests import Requests
 
-from compiled import run_simulation
-from drive import drive, finish, sink, source
-from fast_slots import (
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish, sink, source
+from tests.gateware.fastpath.fast_slots import (
     FAULTS,
     LIST_FAULTS,
     NODE_ID,
@@ -29,7 +29,7 @@ from fast_slots import (
     walks_are_good,
     word,
 )
-from test_fast_commands import offer, owner
+from tests.gateware.fastpath.test_fast_commands import offer, owner
 
 ARRIVAL = ("value", "node", "is_message", "response", "slot", "endpoint")
 

@@ -10,7 +10,7 @@ from cocotbext.pcie.core.tlp import CplStatus, TlpType
 
 from dibber.host.bar import bar_windows
 
-from tlps import WIDTHS, Bench, read, write
+from tests.gateware.host.tlps import WIDTHS, Bench, read, write
 
 WINDOWS = bar_windows(0x10000)
 

@@ -5,14 +5,14 @@
 from random import Random
 
 import pytest
-import compiled
-from compiled import shared
-from corundum import ERRORS, POISONED, UNSUPPORTED, CorundumDMA
+from tests.gateware.models import compiled
+from tests.gateware.models.compiled import shared
+from tests.gateware.models.corundum import ERRORS, POISONED, UNSUPPORTED, CorundumDMA
 from dibber.host.completions import CompletionChecker
 from dibber.host.corundum import CorundumHost
 from dibber.interface.description import C
-from gateware.models.drive import finish
-from host_contract import PATIENCE, HostBench, HostContract, observed
+from tests.gateware.models.drive import finish
+from tests.gateware.models.host_contract import PATIENCE, HostBench, HostContract, observed
 from litex.gen import LiteXModule
 from migen import passive
 

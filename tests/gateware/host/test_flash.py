@@ -15,9 +15,9 @@ from dibber.host.flash import FlashPort, flash_pads
 from dibber.interface.description import C, COUNTERS, HOST
 from dibber.mcp.host_registers import HostRegisters
 
-from compiled import run_simulation
-from flash import ENABLE, IDENTITY, LATCH, PROGRAM, READ, STATUS, Flash, Pins
-from lines import LineDriver
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.flash import ENABLE, IDENTITY, LATCH, PROGRAM, READ, STATUS, Flash, Pins
+from tests.gateware.models.lines import LineDriver
 
 FIELDS = {f.name: f for f in HOST["FLASH_TRANSFER"].fields}
 

@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from compiled import run_simulation
-from hold_off import HoldOffModel
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.hold_off import HoldOffModel
 
 from dibber.host.hold_off import HoldOff
 from dibber.interface import C
 
-import tlps
-from test_posts import pause, post, sent, set_vector
-from tlps import WIDTHS, Bench
+from tests.gateware.host import tlps
+from tests.gateware.host.test_posts import pause, post, sent, set_vector
+from tests.gateware.host.tlps import WIDTHS, Bench
 
 UNIT = 16
 

@@ -8,10 +8,19 @@ import pytest
 from cocotbext.pcie.core.tlp import CplStatus
 from dibber.bridge.root import BAR_BASE, MEMORY_BASE, RootComplex
 from dibber.host.interface import HostInterface
-from compiled import shared
-from host_contract import PATIENCE, HostBench, HostContract, observed
+from tests.gateware.models.compiled import shared
+from tests.gateware.models.host_contract import PATIENCE, HostBench, HostContract, observed
 from migen import Memory, passive
-from tlps import FakePHY, completion, from_beats, read, to_beats, to_dwords, write, written
+from tests.gateware.host.tlps import (
+    FakePHY,
+    completion,
+    from_beats,
+    read,
+    to_beats,
+    to_dwords,
+    write,
+    written,
+)
 
 BAR = 0x7F00_0000
 

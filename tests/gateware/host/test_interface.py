@@ -21,7 +21,18 @@ from litepcie.phy.s7pciephy import S7PCIEPHY
 from dibber.host.interface import HostInterface
 from dibber.interface.description import C
 
-from tlps import PHYS, WIDTHS, Bench, FakePHY, completion, lines_of, offer, read, write, written
+from tests.gateware.host.tlps import (
+    PHYS,
+    WIDTHS,
+    Bench,
+    FakePHY,
+    completion,
+    lines_of,
+    offer,
+    read,
+    write,
+    written,
+)
 
 BUILD = pathlib.Path(__file__).resolve().parents[3] / "build" / "test_host"
 

@@ -11,9 +11,9 @@ import pytest
 from dibber.host.master import BusMaster
 from dibber.interface.description import C
 
-from compiled import run_simulation
-from test_posts import BAR, pause, post, sent, set_vector
-from tlps import WIDTHS, Bench, read
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.host.test_posts import BAR, pause, post, sent, set_vector
+from tests.gateware.host.tlps import WIDTHS, Bench, read
 
 PATIENCE = 20
 

@@ -11,8 +11,8 @@ from cocotbext.pcie.core.tlp import TlpType
 
 from dibber.interface import C
 
-import tlps
-from tlps import WIDTHS, Bench, offer, read, write, written
+from tests.gateware.host import tlps
+from tests.gateware.host.tlps import WIDTHS, Bench, offer, read, write, written
 
 BAR = 0xFE00_0000
 

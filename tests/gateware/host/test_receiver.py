@@ -12,8 +12,17 @@ from dibber.host.bar import bar_windows
 from dibber.layouts import FLAW_LENGTH, FLAW_POISON, FLAW_STATUS
 from dibber.host.receiver import TLPReceiver
 
-from compiled import run_simulation, shared
-from tlps import PHYS, WIDTHS, completion, lines_of, read, to_beats, to_dwords, write
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.host.tlps import (
+    PHYS,
+    WIDTHS,
+    completion,
+    lines_of,
+    read,
+    to_beats,
+    to_dwords,
+    write,
+)
 
 BAR_SIZE = 0x100000
 WINDOWS = bar_windows(0x10000)

@@ -10,8 +10,8 @@ from cocotbext.pcie.core.tlp import CplStatus, TlpType
 
 from dibber.host.transmitter import TLPTransmitter
 
-from compiled import run_simulation, shared
-from tlps import PHYS, from_beats, lines_of, offer, written
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.host.tlps import PHYS, from_beats, lines_of, offer, written
 
 # Driving ------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from cocotbext.pcie.core.utils import PcieId
 
 from dibber.host.interface import HostInterface
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 # The ways in which a PHY may carry TLPs, and one of them for each width.
 PHYS = [(width, order) for width in (64, 128, 256) for order in ("little", "big")]

@@ -14,8 +14,8 @@ from dibber.interface.generate import silent
 from dibber.interface.register_bank import RegisterBank
 from dibber.interface.schema import Register, bank
 
-from compiled import run_simulation
-from lines import LineDriver
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.lines import LineDriver
 
 # A line of 128 bits with nothing to read, and one in which it has neighbours that are read.
 BANK = bank(

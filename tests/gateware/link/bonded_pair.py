@@ -11,9 +11,9 @@ from litex.soc.interconnect import stream
 from dibber.layouts import chunk_layout, word_layout
 from dibber.link.bonded_port import BondedPort
 
-from gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.compiled import run_simulation, shared
 
-from gateware.link.pair import Pair, pause
+from tests.gateware.link.pair import Pair, pause
 
 LANES = 4
 

@@ -7,11 +7,11 @@ from migen import *
 from dibber.interface.description import LINK_STATE
 from dibber.link.port import LinkPort
 
-from gateware.models.cable import cable
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import source
+from tests.gateware.models.cable import cable
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import source
 
-from gateware.link.items import collect, word_items
+from tests.gateware.link.items import collect, word_items
 
 CHANNELS = 4
 

@@ -13,11 +13,11 @@ from dibber.link.bonded_port import BondedPort
 from dibber.packet.line_crc import LineCRC
 from dibber.packet.row_unpacker import LineInspector
 
-from gateware.models import rows
-from gateware.models.drive import finish, sink, source
-from gateware.models.packet import Packet, encode
+from tests.gateware.models import rows
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.packet import Packet, encode
 
-from gateware.link.bonded_pair import BondedPair
+from tests.gateware.link.bonded_pair import BondedPair
 
 CHANNELS = 4
 FIELDS = ("data", "words", "kind", "seal", "final", "cut", "match", "bad", "last")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 from dibber.interface.description import CHANNEL
-from gateware.link.bonded_pair import BondedPair
-from gateware.models.port_contract import PortContract
+from tests.gateware.link.bonded_pair import BondedPair
+from tests.gateware.models.port_contract import PortContract
 
 SLACK = (256,) * 4  # The contract stops a channel by 1400 words.
 

@@ -10,8 +10,8 @@ from migen import *
 
 from dibber.link.bonding import LaneDeskew, LaneMarkers
 
-from gateware.models.bonding import CONTROL, Deskew, marked_rows, marker
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.bonding import CONTROL, Deskew, marked_rows, marker
+from tests.gateware.models.compiled import run_simulation
 
 DEPTH = 8
 PERIOD = 32

@@ -13,7 +13,7 @@ from migen import *
 from dibber.interface.description import PRBS
 from dibber.link.equipment import LinkEquipment
 
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 class Bench:

@@ -10,9 +10,9 @@ from migen import *
 
 from dibber.link.link_receiver import LinkReceiver
 
-from gateware.models.cable import play
-from gateware.models.compiled import run_simulation
-from gateware.models.link import (
+from tests.gateware.models.cable import play
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.link import (
     END_BAD_WORD,
     END_WORD,
     flow_word,
@@ -26,7 +26,7 @@ from gateware.models.link import (
     start_word,
 )
 
-from gateware.link.items import collect, random_words
+from tests.gateware.link.items import collect, random_words
 
 CHANNELS = 4
 IDLE = flow_word(0x80)

@@ -17,9 +17,9 @@ from dibber.link.symbols import (
 )
 from dibber.link.link_transmitter import LinkTransmitter, TURN_WORDS
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, growing, source
-from gateware.models.link import (
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.link import (
     END_BAD_WORD,
     END_WORD,
     flow_word,
@@ -32,7 +32,7 @@ from gateware.models.link import (
     start_word,
 )
 
-from gateware.link.items import random_words, word_items
+from tests.gateware.link.items import random_words, word_items
 
 CHANNELS = 4
 CONTROL, EXPRESS, BULK, SPARE = range(CHANNELS)

@@ -8,8 +8,8 @@ from migen import *
 
 from dibber.link.row_transmitter import PacketGate
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import source
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import source
 
 
 def test_after_a_lost_link_or_a_reset_no_rest_of_a_packet_passes(seed):

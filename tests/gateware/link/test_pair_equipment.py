@@ -16,8 +16,8 @@ from dibber.layouts import serial_rx_layout, serial_tx_layout
 from dibber.link.equipment import LinkEquipment, attach_pair
 from dibber.mcp.host_registers import HostRegisters
 
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.lines import LineDriver
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.lines import LineDriver
 
 NEXT, PREVIOUS = 0, 1
 CONTROL = {field.name: field.lsb for field in HOST["LINK_CONTROL"].fields}

@@ -12,11 +12,11 @@ from dibber.interface.description import LINK_STATE
 from dibber.link import training
 from dibber.link.port import LinkPort
 
-from gateware.models.drive import finish, source
-from gateware.models.link import meaning
+from tests.gateware.models.drive import finish, source
+from tests.gateware.models.link import meaning
 
-from gateware.link.items import random_words, word_items
-from gateware.link.pair import CHANNELS, Pair, pause, pulse
+from tests.gateware.link.items import random_words, word_items
+from tests.gateware.link.pair import CHANNELS, Pair, pause, pulse
 
 CONTROL, EXPRESS, BULK, SPARE = range(CHANNELS)
 

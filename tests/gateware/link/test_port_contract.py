@@ -6,8 +6,8 @@ from functools import partial
 
 from dibber.interface.description import CHANNEL
 from dibber.link.port import LinkPort
-from gateware.link.pair import Pair
-from gateware.models.port_contract import PortContract
+from tests.gateware.link.pair import Pair
+from tests.gateware.models.port_contract import PortContract
 
 
 class TestLinkPort(PortContract):

@@ -13,7 +13,7 @@ from migen import *
 from dibber.interface.description import PRBS
 from dibber.link.prbs import LOCK_WORDS, PRBSChecker, PRBSGenerator
 
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 SEQUENCES = {
     PRBS.PRBS7: (7, 6, 0),

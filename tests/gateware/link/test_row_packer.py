@@ -10,8 +10,8 @@ from migen import *
 
 from dibber.link.row_packer import RowPacker
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish
 
 
 def random_packet(random):

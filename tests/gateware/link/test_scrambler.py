@@ -10,8 +10,8 @@ from migen import *
 
 from dibber.link.scrambler import RowDescrambler, RowScrambler, scrambled_terms
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish
 
 
 def scrambled(rows, lanes):

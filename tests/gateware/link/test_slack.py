@@ -8,8 +8,8 @@ from migen import *
 
 from dibber.link.slack import SlackBuffer
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish
 
 
 def test_a_full_slack_buffer_drops_whole_packets_and_says_so(seed):

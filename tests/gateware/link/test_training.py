@@ -15,12 +15,12 @@ from dibber.link.port import LinkPort
 from dibber.link.symbols import SILENCE_WORDS
 from dibber.link.training import LinkTraining, WINDOW_WORDS
 
-from gateware.models.cable import cable
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish
-from gateware.models.link import nonce_word
+from tests.gateware.models.cable import cable
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish
+from tests.gateware.models.link import nonce_word
 
-from gateware.link.pair import Pair, pause, pulse
+from tests.gateware.link.pair import Pair, pause, pulse
 
 
 class Line(Module):

@@ -8,7 +8,7 @@ import shutil
 from dibber.interface.description import C, INTERFACE, MCP_STATE
 from dibber.mcp.processor import SRAM_BYTES
 
-from card import (
+from tests.gateware.mcp.card import (
     STARTED,
     VERILOG,
     Session,

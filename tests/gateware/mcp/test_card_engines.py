@@ -17,9 +17,9 @@ from dibber.interface.description import (
     STATUS,
 )
 
-from card import Session, mcp_register, mcp_slot, register, slot
-from checksum import internet_checksum
-from command import command, put_member
+from tests.gateware.mcp.card import Session, mcp_register, mcp_slot, register, slot
+from tests.gateware.models.checksum import internet_checksum
+from tests.gateware.models.command import command, put_member
 
 SOURCE, TARGET = 0x40000, 0x80000
 ENDPOINT = 2

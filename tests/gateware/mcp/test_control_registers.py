@@ -10,9 +10,9 @@ from dibber.interface.description import C, ENTRY, MCP
 from dibber.layouts import SHOWN, shown_layout
 from dibber.mcp.control_registers import POSTS, ControlRegisters
 
-from compiled import run_simulation
-from drive import drive, source
-from lines import LineDriver
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, source
+from tests.gateware.models.lines import LineDriver
 
 
 class Bench(Module):

@@ -6,7 +6,7 @@ import sys
 
 from dibber.interface.description import C
 
-from card import ROOT, Session, compile_probe, register
+from tests.gateware.mcp.card import ROOT, Session, compile_probe, register
 
 sys.path.insert(0, str(ROOT / "firmware"))
 

@@ -8,8 +8,8 @@ from dibber.interface.description import C, COUNTERS, HOST, INTERFACE, MCP_STATE
 from dibber.layouts import SHOWN
 from dibber.mcp.host_registers import HostRegisters, collect_counters
 
-from compiled import run_simulation
-from lines import LineDriver
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.lines import LineDriver
 
 
 def build(data_width=128, **options):

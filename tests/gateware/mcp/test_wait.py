@@ -6,8 +6,8 @@ from migen import *
 
 from dibber.interface.description import C
 
-from compiled import run_simulation
-from test_control_registers import Bench
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.mcp.test_control_registers import Bench
 
 
 def test_a_wait_for_events_ends_with_an_event_and_at_its_limit():

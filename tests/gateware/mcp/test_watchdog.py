@@ -6,7 +6,7 @@ from migen import *
 
 from dibber.mcp.watchdog import Watchdog
 
-from compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 
 def kick(dut, cycles):

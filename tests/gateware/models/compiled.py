@@ -23,7 +23,7 @@ from migen.sim.core import Simulator
 
 from tools.graphs import components
 
-from compiler import Compiler
+from tests.gateware.models.compiler import Compiler
 
 BLOCK = 16  # units that have a flag in common besides their own
 

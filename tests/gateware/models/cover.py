@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass, field
 
-from walk import Walk
+from tests.gateware.models.walk import Walk
 
 UNIT = 64
 PICKS = 64

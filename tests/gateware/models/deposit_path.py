@@ -13,11 +13,11 @@ from dibber.deposit.scatter import ScatterEngine
 from dibber.deposit.send_engine import SendEngine
 from dibber.interface.description import C, COMMAND, RIGHT
 
-from compiled import run_simulation, shared
-from drive import finish, growing, sink, source
-from hostread import HostRead
-from hostwrite import HostWrite
-from walk import Walk, touched
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, growing, sink, source
+from tests.gateware.models.hostread import HostRead
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.walk import Walk, touched
 
 SOURCE, TARGET = 2**35 + 0x31, 2**37 + 0xF47
 LENGTH = 2**20

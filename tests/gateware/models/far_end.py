@@ -6,7 +6,7 @@ receives packets.
 
 from collections import deque
 
-from gateware.models.link import (
+from tests.gateware.models.link import (
     END_BAD_WORD,
     END_WORD,
     Receiver,

@@ -6,8 +6,8 @@ from migen import *
 
 from dibber.interface.description import C
 
-from gateware.models.drive import drive
-from gateware.models.link import route_word
+from tests.gateware.models.drive import drive
+from tests.gateware.models.link import route_word
 
 
 def numbers_of(gate):

@@ -9,9 +9,9 @@ from migen import *
 from dibber.deposit.gather import Gather
 from dibber.interface.description import STATUS
 
-from compiled import run_simulation
-from drive import finish, sink, source
-from hostread import HostRead
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.hostread import HostRead
 
 FIELDS = ("dat", "bytes", "last", "status")
 

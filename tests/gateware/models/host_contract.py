@@ -23,11 +23,11 @@ sibling allows. It has these attributes:
 
 from random import Random
 
-import compiled
+from tests.gateware.models import compiled
 from dibber.interface.description import COUNTERS, C
-from gateware.models.drive import finish
+from tests.gateware.models.drive import finish
 from migen import Cat, Module, Signal, passive
-from tlps import lines_of, offer
+from tests.gateware.host.tlps import lines_of, offer
 
 PATIENCE = 600  # cycles that a request may wait while the host takes none
 

@@ -18,7 +18,7 @@ from random import Random
 from migen import *
 
 from dibber.interface.description import COUNTERS, LINK_REASON, LINK_STATE
-from gateware.models.drive import drive, finish
+from tests.gateware.models.drive import drive, finish
 
 
 def random_packets(random, channels, count, longest=40, bad=0.1):

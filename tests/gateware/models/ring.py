@@ -8,7 +8,7 @@ erroneous symbol.
 
 from dataclasses import dataclass, field
 
-from gateware.models.link import END_BAD_WORD, END_WORD, control, crc8, meaning, start_word
+from tests.gateware.models.link import END_BAD_WORD, END_WORD, control, crc8, meaning, start_word
 
 K_RESUME = 0xF7
 ACCEPTED, BUSY_A, BUSY_B, ORDER, DAMAGED, GRANT, LOST = range(7)

@@ -6,7 +6,7 @@ import struct
 
 from dibber.interface.description import C, PACKET_FLAG
 
-from gateware.models.packet import crc32c, extension_words
+from tests.gateware.models.packet import crc32c, extension_words
 
 HEADER, PAYLOAD, BEYOND = range(3)
 LINE_WORDS = 8

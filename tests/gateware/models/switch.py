@@ -8,8 +8,8 @@
 from dataclasses import dataclass, field
 
 from dibber.interface.description import C, PACKET, SWITCH_DROP
-from gateware.models.link import prefix_word, prefix_words
-from gateware.models import packet as wire
+from tests.gateware.models.link import prefix_word, prefix_words
+from tests.gateware.models import packet as wire
 
 LIMIT_TICKS = 8  # from the grant to the last word
 WAIT_TICKS = 9  # for the grant

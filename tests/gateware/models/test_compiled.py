@@ -13,7 +13,7 @@ from migen.fhdl.tools import list_signals
 from dibber.link.port import LinkPort
 from dibber.packet.layer import PacketLayer
 
-from gateware.models.compiled import run_simulation as compiled
+from tests.gateware.models.compiled import run_simulation as compiled
 
 
 class Everything(Module):

@@ -21,13 +21,13 @@ from dibber.deposit.regions import RegionTable
 from dibber.interface.description import ATOMIC, C, COMMAND, MESSAGE, OPCODE, REPLY, RIGHT, STATUS
 from dibber.layouts import piece_layout
 
-from command import put_member
-from compiled import run_simulation, shared
-from completions import Checked, UnrulyHost
-from drive import finish, growing, sink, source
-from hostwrite import HostWrite
-from page_tables import Tables
-from slots import serve_slots, write_slots
+from tests.gateware.models.command import put_member
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.completions import Checked, UnrulyHost
+from tests.gateware.models.drive import finish, growing, sink, source
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.page_tables import Tables
+from tests.gateware.models.slots import serve_slots, write_slots
 
 TIMEOUT, QUARANTINE = 300, 700  # cycles
 

@@ -9,7 +9,7 @@ from migen import *
 from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.packet.acknowledge import Acknowledger
 
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals")
 

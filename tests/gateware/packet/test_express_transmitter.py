@@ -22,12 +22,12 @@ from dibber.interface.description import (
 )
 from dibber.packet.packet_transmitter import PacketTransmitter
 
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.drive import drive, finish, growing, source
-from gateware.models.flows import any_ways, sure_transmitter, write_ways
-from gateware.models.link import prefix_words
-from gateware.models.packet import Packet, decode, encode
-from gateware.models.slots import serve_slots
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import drive, finish, growing, source
+from tests.gateware.models.flows import any_ways, sure_transmitter, write_ways
+from tests.gateware.models.link import prefix_words
+from tests.gateware.models.packet import Packet, decode, encode
+from tests.gateware.models.slots import serve_slots
 
 NODE, PEER = 3, 5
 FLOW = LANE.EXPRESS * C.NODES + PEER

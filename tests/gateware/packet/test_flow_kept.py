@@ -6,10 +6,10 @@ from dibber.interface.description import LANE
 from dibber.packet import flow_table
 from dibber.packet.flow_table import KEPT_PATIENCE, FlowTable
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
 
-from gateware.packet.test_flow_table import number, outcome, question, start, withdraw
+from tests.gateware.packet.test_flow_table import number, outcome, question, start, withdraw
 
 
 def test_the_time_of_an_answer_begins_when_the_question_has_left_the_port():

@@ -14,9 +14,9 @@ from migen import *
 from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.packet.flow_table import DOUBTS, PATIENCE, FlowTable
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive
-from gateware.models.flows import acked_of, flow_bit, numbers_of, sure
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
+from tests.gateware.models.flows import acked_of, flow_bit, numbers_of, sure
 
 NODES = 3  # of those there are; few, so that things meet
 

@@ -14,13 +14,13 @@ from dibber.interface.description import C, CHANNEL, INLINE, LANE, PACKET_FLAG, 
 from dibber.link.port import LinkPort
 from dibber.packet.layer import PacketLayer
 
-from gateware.models.cable import cable
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive, finish
-from gateware.models.flows import acked_of, opened, sure
-from gateware.models.link import receive
-from gateware.models.packet import Packet
-from gateware.models.slots import serve_slots, target_slot
+from tests.gateware.models.cable import cable
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish
+from tests.gateware.models.flows import acked_of, opened, sure
+from tests.gateware.models.link import receive
+from tests.gateware.models.packet import Packet
+from tests.gateware.models.slots import serve_slots, target_slot
 
 LANES = (LANE.EXPRESS, LANE.BULK)
 flow_of = lambda lane: lane * C.NODES + 1

@@ -10,9 +10,9 @@ from migen import *
 
 from dibber.packet.line_crc import LineCRC
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish
-from gateware.models.packet import crc32c
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish
+from tests.gateware.models.packet import crc32c
 
 BLOCK = 256
 

@@ -16,9 +16,9 @@ from dibber.packet.flow_table import FlowGate
 from dibber.packet.gate_turns import TURN, GateTurns
 from dibber.packet.merge import PacketMerger
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive, finish
-from gateware.models.flows import numbers_of
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish
+from tests.gateware.models.flows import numbers_of
 
 PATIENCE = 40
 

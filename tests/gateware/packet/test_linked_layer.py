@@ -12,12 +12,12 @@ from dibber.interface.description import C, CHANNEL, LANE, PACKET_FLAG
 from dibber.link.port import LinkPort
 from dibber.packet.layer import PacketLayer
 
-from gateware.models.cable import cable
-from gateware.models.drive import drive
-from gateware.models.flows import acked_of, opened, sure
-from gateware.models.packet import Packet
-from gateware.models.slots import serve_slots, target_slot
-from gateware.packet.test_layer import LANES, Pair, flow_of, put
+from tests.gateware.models.cable import cable
+from tests.gateware.models.drive import drive
+from tests.gateware.models.flows import acked_of, opened, sure
+from tests.gateware.models.packet import Packet
+from tests.gateware.models.slots import serve_slots, target_slot
+from tests.gateware.packet.test_layer import LANES, Pair, flow_of, put
 
 LINK_1 = 8  # in a route's word
 

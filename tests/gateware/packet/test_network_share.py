@@ -18,10 +18,10 @@ from dibber.deposit.regions import RegionTable
 from dibber.deposit.writes import WriteArbiter
 from dibber.interface.description import LANE, RIGHT
 
-from gateware.models.compiled import run_simulation
-from gateware.models.hostwrite import HostWrite
-from gateware.models.slots import serve_slots
-from gateware.packet import test_layer
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.hostwrite import HostWrite
+from tests.gateware.models.slots import serve_slots
+from tests.gateware.packet import test_layer
 
 CLOCK_NS = 8  # gen2x4
 TRANSCEIVERS = 60 + 80  # ns, transmit and receive: hw/sim/profiles/gen2x4.toml

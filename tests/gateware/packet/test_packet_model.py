@@ -10,8 +10,8 @@ import pytest
 
 from dibber.interface.description import C, PACKET, PACKET_FLAG
 
-from gateware.models.link import crc8, frame
-from gateware.models.packet import (
+from tests.gateware.models.link import crc8, frame
+from tests.gateware.models.packet import (
     LEVELS,
     Packet,
     PacketError,

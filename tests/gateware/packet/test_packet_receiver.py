@@ -13,10 +13,10 @@ from migen import *
 from dibber.interface.description import C, CHANNEL, LANE, PACKET, PACKET_FLAG, STATUS
 from dibber.packet.packet_receiver import PacketReceiver
 
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.drive import finish, sink, source
-from gateware.models.flows import opened_receiver
-from gateware.models.packet import (
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.flows import opened_receiver
+from tests.gateware.models.packet import (
     LEVELS,
     Packet,
     PacketError,

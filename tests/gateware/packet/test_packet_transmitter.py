@@ -12,12 +12,12 @@ from migen import *
 from dibber.interface.description import C, CHANNEL, COMMAND, LANE, PACKET, PACKET_FLAG
 from dibber.packet.packet_transmitter import PacketTransmitter
 
-from gateware.models.compiled import run_simulation, shared
-from gateware.models.drive import drive, finish, growing, sink, source
-from gateware.models.flows import any_ways, sure_transmitter, write_ways
-from gateware.models.link import prefix_words
-from gateware.models.packet import LEVELS, Packet, decode, encode, random_walk
-from gateware.models.slots import serve_slots, target_slot
+from tests.gateware.models.compiled import run_simulation, shared
+from tests.gateware.models.drive import drive, finish, growing, sink, source
+from tests.gateware.models.flows import any_ways, sure_transmitter, write_ways
+from tests.gateware.models.link import prefix_words
+from tests.gateware.models.packet import LEVELS, Packet, decode, encode, random_walk
+from tests.gateware.models.slots import serve_slots, target_slot
 
 NODE, PEER = 3, 5
 FLOW = LANE.BULK * C.NODES + PEER

@@ -13,11 +13,11 @@ from litex.soc.interconnect import stream
 from dibber.layouts import word_layout
 from dibber.packet.pairs import PairJoiner, PairSplitter
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, sink, source
-from gateware.models.pairs import WideReceiver, WideTransmitter, pairs_of
-from gateware.packet import test_packet_receiver as receive
-from gateware.packet import test_packet_transmitter as transmit
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.pairs import WideReceiver, WideTransmitter, pairs_of
+from tests.gateware.packet import test_packet_receiver as receive
+from tests.gateware.packet import test_packet_transmitter as transmit
 
 WIDTHS = pytest.mark.parametrize("data_width", [64, 128])
 

@@ -14,10 +14,10 @@ from dibber.interface.description import C, CHANNEL, LANE
 from dibber.packet import progress
 from dibber.packet.progress import Departed, Storing
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive, finish
-from gateware.packet.test_layer import Pair, bulk, flow_of
-from gateware.packet.test_packet_transmitter import FIRST, PEER, Bench, random_deposit
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish
+from tests.gateware.packet.test_layer import Pair, bulk, flow_of
+from tests.gateware.packet.test_packet_transmitter import FIRST, PEER, Bench, random_deposit
 
 NODES = 3
 

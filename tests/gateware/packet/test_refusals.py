@@ -14,9 +14,9 @@ from dibber.interface.description import C, LANE, PACKET_FLAG, STATUS
 from dibber.packet.acknowledge import LaneAcknowledger
 from dibber.packet.flow_table import FlowTable
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive, finish
-from gateware.models.flows import acked_of, sure
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish
+from tests.gateware.models.flows import acked_of, sure
 
 NODE = 6
 FIELDS = ("node", "incarnation", "ack", "psn", "flags", "reason", "refusals")

@@ -10,8 +10,8 @@ from migen import *
 from dibber.interface.description import C
 from dibber.packet.route import Router
 
-from gateware.models.compiled import run_simulation
-from gateware.models.link import crc8, prefix_word, route_word
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.link import crc8, prefix_word, route_word
 
 
 def switches(words):

@@ -13,10 +13,10 @@ from dibber.packet.line_crc import LineCRC
 from dibber.link.row_packer import RowPacker
 from dibber.packet.row_unpacker import LineInspector
 
-from gateware.models import rows
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, sink, source
-from gateware.models.packet import LEVELS, Packet, PacketError, decode, encode, random_walk
+from tests.gateware.models import rows
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.packet import LEVELS, Packet, PacketError, decode, encode, random_walk
 
 LENGTHS = (0, 0, 1, 4, 8, 28, 31, 32, 33, 252, 255, 256, 257, 288, 512, 515, 1024)
 

@@ -13,7 +13,7 @@ from dibber.packet.layer import PacketLayer
 from dibber.packet.packet_receiver import PacketReceiver
 from dibber.packet.packet_transmitter import PacketTransmitter
 
-from gateware.models.compiled import run_simulation
+from tests.gateware.models.compiled import run_simulation
 
 DATA_WIDTH = 128
 

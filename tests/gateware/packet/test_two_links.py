@@ -12,10 +12,10 @@ from dibber.interface.description import C
 from dibber.packet.join import FlowTurns, PacketJoiner
 from dibber.packet.split import PacketSplitter
 
-from gateware.models import two_links
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive, finish, sink, source
-from gateware.test_carries import faults
+from tests.gateware.models import two_links
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive, finish, sink, source
+from tests.gateware.test_carries import faults
 
 WIDTH = 64
 PLACES = 2

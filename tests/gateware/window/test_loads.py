@@ -5,7 +5,7 @@
 import random
 
 import pytest
-from world import World
+from tests.gateware.window.world import World
 
 from dibber.interface.description import OPCODE, C
 

@@ -5,7 +5,7 @@
 import random
 
 import pytest
-from world import World, control
+from tests.gateware.window.world import World, control
 
 from dibber.interface.description import OPCODE, C
 

@@ -2,9 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
 import random
-import sys
 
 import pytest
 
@@ -18,10 +16,9 @@ from dibber.window.window import RemoteWindow
 
 from tests.gateware.models.window import Page
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "host"))
 
-from tlps import FakePHY, from_beats, read, to_beats, to_dwords, write
-from world import ENDPOINT, World, control
+from tests.gateware.host.tlps import FakePHY, from_beats, read, to_beats, to_dwords, write
+from tests.gateware.window.world import ENDPOINT, World, control
 
 APERTURE = 0xD8_0000_0000
 PHYS = [(64, "big"), (128, "little"), (256, "big")]

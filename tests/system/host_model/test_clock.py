@@ -11,7 +11,8 @@ import time
 import tomllib
 
 import pytest
-from vfio_client import CLOCK, NEVER, Client, ClockReply, Refused
+
+from tests.system.host_model.vfio_client import CLOCK, NEVER, Client, ClockReply, Refused
 
 HIGH = 0x10_0000_0000
 POKE = 0x80000

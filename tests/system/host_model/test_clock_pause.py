@@ -5,7 +5,8 @@
 import time
 
 import pytest
-from vfio_client import Client, ClockReply
+
+from tests.system.host_model.vfio_client import Client, ClockReply
 
 NS = 1000
 

@@ -7,7 +7,8 @@ import struct
 import time
 
 import pytest
-from vfio_client import (
+
+from tests.system.host_model.vfio_client import (
     DEVICE_RESET,
     DMA_MAP,
     GET_INFO,

@@ -11,8 +11,17 @@ import struct
 import time
 
 import pytest
-from resident import resident
-from vfio_client import DMA_MAP, NO_REPLY, REGION_READ, REGION_WRITE, SET_IRQS, Client, Refused
+
+from tests.system.host_model.resident import resident
+from tests.system.host_model.vfio_client import (
+    DMA_MAP,
+    NO_REPLY,
+    REGION_READ,
+    REGION_WRITE,
+    SET_IRQS,
+    Client,
+    Refused,
+)
 
 HIGH = 0x1_0000_0000
 MS = 10**9  # ps

@@ -13,8 +13,9 @@ import subprocess
 
 import pytest
 from dibber_cli import topology
-from test_resident import GROWTH, grown
-from vfio_client import Client
+
+from tests.system.host_model.test_resident import GROWTH, grown
+from tests.system.host_model.vfio_client import Client
 
 NS = 1000  # picoseconds
 HIGH = 0x1_0000_0000

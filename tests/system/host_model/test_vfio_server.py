@@ -14,7 +14,8 @@ import subprocess
 import time
 
 import pytest
-from vfio_client import (
+
+from tests.system.host_model.vfio_client import (
     CLOCK,
     DEVICE_RESET,
     DMA_MAP,

@@ -11,10 +11,11 @@ import pathlib
 import subprocess
 import sys
 
-import driver_guest
 import pytest
 from dibber.interface.description import C
 from dibber_cli import machine
+
+from tests.system.qemu import driver_guest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"

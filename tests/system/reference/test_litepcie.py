@@ -9,9 +9,10 @@ import pathlib
 import subprocess
 import tomllib
 
-import arithmetic
 import pytest
-import tlp_checker
+
+from tests.system import tlp_checker
+from tests.system.reference import arithmetic
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROFILE = "gen2x1"  # 64 bits, the width at which LitePCIe's DMA is exact

@@ -10,11 +10,11 @@ from migen import *
 from dibber.interface.ethernet import ETHERNET_KIND, ETHERNET_STATE
 from dibber.link.ethernet.star import EthernetStar
 
-from gateware.link.ethernet.wire import give_frames, mac_number, take_frames
-from gateware.link.items import collect, word_items
-from gateware.models.compiled import run_simulation
-from gateware.models.ethernet import BROADCAST, decode, status_frame
-from gateware.models.port_contract import pause
+from tests.gateware.link.ethernet.wire import give_frames, mac_number, take_frames
+from tests.gateware.link.items import collect, word_items
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.ethernet import BROADCAST, decode, status_frame
+from tests.gateware.models.port_contract import pause
 
 PERIOD, CHANNELS, LIMIT = 256, 4, 8
 BUFFERS = (64, 64, 128, 64)

@@ -8,9 +8,9 @@ from migen import *
 
 from dibber.link.ethernet.base_r.codec import BlockDecoder, BlockEncoder
 
-from gateware.models import base_r
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import sink, source
+from tests.gateware.models import base_r
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import sink, source
 
 
 def random_word(random, number):

@@ -11,12 +11,12 @@ from dibber.link.ethernet.base_r.station import BaseRStation
 from dibber.link.ethernet.mac import attach_mac
 from dibber.link.ethernet.port import EthernetPort
 
-from gateware.link.ethernet.wire import mac_number, words_of
-from gateware.link.items import collect, word_items
-from gateware.models import base_r
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, growing, source
-from gateware.models.port_contract import pause
+from tests.gateware.link.ethernet.wire import mac_number, words_of
+from tests.gateware.link.items import collect, word_items
+from tests.gateware.models import base_r
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.port_contract import pause
 
 MAC = b"\2\0\0\0\0\x42"
 

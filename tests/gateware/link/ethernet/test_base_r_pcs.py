@@ -10,9 +10,9 @@ from migen import *
 from dibber.link.ethernet.base_r.lock import BlockLock
 from dibber.link.ethernet.base_r.pcs import BaseRPCS
 
-from gateware.link.ethernet.test_base_r_codec import random_words
-from gateware.models import base_r
-from gateware.models.compiled import run_simulation
+from tests.gateware.link.ethernet.test_base_r_codec import random_words
+from tests.gateware.models import base_r
+from tests.gateware.models.compiled import run_simulation
 
 WINDOW, WAIT = 200, 5
 

@@ -7,9 +7,9 @@ from functools import partial
 from dibber.link.ethernet.port import EthernetPort
 from dibber.link.ethernet.star import EthernetStar
 
-from gateware.link.ethernet.wire import FramePair
-from gateware.models.pairs import wide_port
-from gateware.models.port_contract import PortContract
+from tests.gateware.link.ethernet.wire import FramePair
+from tests.gateware.models.pairs import wide_port
+from tests.gateware.models.port_contract import PortContract
 
 BUFFERS = (64, 64, 128, 64)
 QUEUES = (32, 32, 32, 32)

@@ -4,11 +4,11 @@
 
 from random import Random
 
-from gateware.link.ethernet.wire import FramePair
-from gateware.link.items import word_items
-from gateware.models.drive import finish, growing, source
-from gateware.models.ethernet import BROADCAST, Frame, Receiver
-from gateware.models.port_contract import pause, random_packets
+from tests.gateware.link.ethernet.wire import FramePair
+from tests.gateware.link.items import word_items
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.ethernet import BROADCAST, Frame, Receiver
+from tests.gateware.models.port_contract import pause, random_packets
 
 CHANNELS = 4
 OPTIONS = dict(buffers=(64, 64, 128, 64), queues=(32, 32, 32, 32))

@@ -8,8 +8,8 @@ from migen import *
 
 from dibber.link.ethernet.sender import Packer
 
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import drive
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import drive
 
 LIMIT = 2  # units of a fragment
 

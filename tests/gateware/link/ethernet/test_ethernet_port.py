@@ -14,13 +14,13 @@ from dibber.link.ethernet.port import EthernetPort
 from dibber.link.ethernet.star import EthernetStar
 from dibber.link.ethernet.training import SILENT_PERIODS
 
-from gateware.link.ethernet.wire import FramePair, give_frames, mac_number, take_frames
-from gateware.link.items import word_items
-from gateware.link.pair import pulse
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, growing, source
-from gateware.models.ethernet import decode, fragments, status_frame
-from gateware.models.port_contract import pause
+from tests.gateware.link.ethernet.wire import FramePair, give_frames, mac_number, take_frames
+from tests.gateware.link.items import word_items
+from tests.gateware.link.pair import pulse
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.ethernet import decode, fragments, status_frame
+from tests.gateware.models.port_contract import pause
 
 OPTIONS = dict(mtu=72, period=64, buffers=(64, 64, 128, 64), queues=(32, 32, 32, 32))
 CARD, PEER = FramePair.MACS

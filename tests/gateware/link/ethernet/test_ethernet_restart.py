@@ -12,12 +12,12 @@ from dibber.interface.ethernet import ETHERNET_KIND, ETHERNET_STATE
 from dibber.link.ethernet.port import EthernetPort
 from dibber.link.ethernet.star import EthernetStar
 
-from gateware.link.ethernet.wire import FramePair
-from gateware.link.items import word_items
-from gateware.link.pair import pulse
-from gateware.models.drive import finish, growing, source
-from gateware.models.ethernet import BROADCAST
-from gateware.models.port_contract import pause
+from tests.gateware.link.ethernet.wire import FramePair
+from tests.gateware.link.items import word_items
+from tests.gateware.link.pair import pulse
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.ethernet import BROADCAST
+from tests.gateware.models.port_contract import pause
 
 OPTIONS = dict(mtu=1500, period=256, buffers=(64, 64, 512, 64), queues=(32, 32, 256, 32))
 PORTS = {"star": lambda: EthernetStar(2, **OPTIONS), "port": lambda: EthernetPort(**OPTIONS)}

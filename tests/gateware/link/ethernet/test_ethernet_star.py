@@ -7,7 +7,7 @@ from random import Random
 
 from dibber.link.ethernet.training import SILENT_PERIODS
 
-from gateware.link.ethernet.several import (
+from tests.gateware.link.ethernet.several import (
     BUFFERS,
     CHANNELS,
     LIMIT,
@@ -16,10 +16,10 @@ from gateware.link.ethernet.several import (
     mac_of,
     routed,
 )
-from gateware.link.items import word_items
-from gateware.models.drive import finish, growing, source
-from gateware.models.ethernet import BROADCAST, Receiver, decode, fragments
-from gateware.models.port_contract import pause, random_packets
+from tests.gateware.link.items import word_items
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.ethernet import BROADCAST, Receiver, decode, fragments
+from tests.gateware.models.port_contract import pause, random_packets
 
 # Sessions -----------------------------------------------------------------------------------------
 

@@ -9,14 +9,14 @@ from migen import *
 
 from dibber.link.ethernet.star import EthernetStar
 
-from gateware.link.ethernet.several import CHANNELS, OPTIONS, mac_of, routed
-from gateware.link.ethernet.wire import give_frames, mac_number, take_frames
-from gateware.link.items import collect
-from gateware.link.pair import pulse
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, growing, source
-from gateware.models.ethernet import BROADCAST
-from gateware.models.port_contract import pause
+from tests.gateware.link.ethernet.several import CHANNELS, OPTIONS, mac_of, routed
+from tests.gateware.link.ethernet.wire import give_frames, mac_number, take_frames
+from tests.gateware.link.items import collect
+from tests.gateware.link.pair import pulse
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, growing, source
+from tests.gateware.models.ethernet import BROADCAST
+from tests.gateware.models.port_contract import pause
 
 
 class Trio(Module):

@@ -6,8 +6,8 @@ from migen import *
 
 from dibber.link.ethernet.port import EthernetPort
 
-from gateware.link.pair import Pair
-from gateware.models.ethernet import MINIMUM
+from tests.gateware.link.pair import Pair
+from tests.gateware.models.ethernet import MINIMUM
 
 # Cycles of a 64-bit MAC for preamble, FCS and the gap between frames: 24 bytes.
 GAP_CYCLES = 3
