@@ -114,18 +114,6 @@ static int take_reply(int fd, size_t bytes, double seconds)
 	return -1;
 }
 
-static void ping_once(int fd, uint16_t sequence, size_t bytes)
-{
-	int reply;
-
-	send_ping(fd, sequence, bytes);
-	reply = take_reply(fd, bytes, NET_PATIENCE);
-	if (reply != sequence) {
-		printf("ping of %zu bytes\n", bytes);
-		expect("reply", reply, sequence);
-	}
-}
-
 /* Pings of several sizes: small ones are under way together, long ones one behind the other. The
  * kernel keeps at most 128 KiB of replies, which come in order.
  */
@@ -148,6 +136,11 @@ static void ping_together(int fd, uint16_t first, const size_t *sizes, size_t co
 		}
 		under_way -= sizes[replies++];
 	}
+}
+
+static void ping_once(int fd, uint16_t sequence, size_t bytes)
+{
+	ping_together(fd, sequence, &bytes, 1);
 }
 
 /* A frame has 42 bytes more, its record 74. Records are multiples of 64, packets end after 4096,
