@@ -302,8 +302,8 @@ def test_a_rank_that_is_killed_ends_the_other_one_s_receive_with_an_error(pair, 
 def test_an_alltoall_is_late_and_whole_after_a_cable_was_away_for_ten_milliseconds(build):
     program = build("cable", "mpicc")
     # MPI_Init() takes some milliseconds of CPU time.
-    events = ["--at", "20000 pull cable0", "--at", "30000 plug cable0"]
-    done = mpirun(2, *events, program, 30500)
+    events = ["--at", "8000 pull cable0", "--at", "18000 plug cable0"]
+    done = mpirun(2, *events, program, 18_500, seconds=LONGER)
     assert done.returncode == 0, done.stdout + done.stderr
     assert 10_000 < int(done.stdout) < 12_000
 
