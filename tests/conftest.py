@@ -49,9 +49,18 @@ def pytest_addoption(parser):
 
 # Files that take a minute or longer. They start first, so all workers end at about the same time.
 LONG = (
-    "test_bench",
-    "test_soak_program_faults",
     "test_driver",
+    "test_provider",
+    "test_bench_hosts",
+    "test_mpi_faults",
+    "test_bench",
+    "test_ethernet",
+    "test_changed_only",
+    "test_soak_program_faults",
+    "test_peer_restart",
+    "test_ethernet_star",
+    "test_shmem",
+    "test_vfio",
     "test_link",
     "test_soak_faults",
     "test_pair_list_faults",

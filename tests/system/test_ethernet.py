@@ -99,7 +99,7 @@ def test_lost_and_late_frames_cost_time_and_no_byte():
 
 def test_bit_errors_drop_frames_and_make_no_wrong_byte():
     with Pair(PROFILE, options=["--ber", "1e-5"]) as pair:
-        puts(pair, rounds=3)
+        puts(pair)
         assert pair.second(Side.info)["counters"]["code_errors"] > 0
 
 

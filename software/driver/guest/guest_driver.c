@@ -1,8 +1,8 @@
 /* Init of a test guest with dibber.ko: loads it for its cards, at most four, runs each program of
  * /tests as `PROGRAM FIRMWARE URI URI [SEED COUNT]`, then takes the driver away. Seed and count
  * stand in the file of /arguments that has the program's name, if there is one. What a program says
- * is on the console; its exit code is told by its name. `pinned` is what the kernel counts as
- * pinned in the end.
+ * is on the console; its exit code is told by its name, and `took` tells its time. `pinned` is what
+ * the kernel counts as pinned in the end.
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -27,6 +28,7 @@
 static void run(const char *path, const char *name)
 {
 	char seed[32] = "", count[32] = "";
+	struct timespec begin, end;
 	int status = -1;
 	FILE *file;
 	pid_t child;
@@ -37,6 +39,7 @@ static void run(const char *path, const char *name)
 		guest_fail(name);
 	if (file)
 		fclose(file);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
 	child = fork();
 	if (child < 0)
 		guest_fail("fork");
@@ -46,6 +49,9 @@ static void run(const char *path, const char *name)
 		guest_fail(path);
 	}
 	waitpid(child, &status, 0);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	printf("took %s %.1f s\n", name,
+	       (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec));
 	guest_say(name, (unsigned int)status);
 	guest_say("pinned", (unsigned long long)pinned_pages());
 }

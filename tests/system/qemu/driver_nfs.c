@@ -1,10 +1,11 @@
 /* NFS over the network device: the kernel's own server in one network namespace exports a folder,
- * the kernel's own client in the other one mounts it. A tree of 2 MB is copied there, the mount is
+ * the kernel's own client in the other one mounts it. A tree is copied there, the mount is
  * taken away and made anew, and the tree is read back and compared.
  *
  * No program of nfs-utils runs. The server is set up by the files that those programs write:
  * /proc/fs/nfsd and the caches of /proc/net/rpc (Documentation/filesystems/nfs/rpc-cache.rst). The
- * protocol is NFS 4.2, which needs neither mountd nor rpcbind. It says `nfs NAME right` or `wrong`.
+ * protocol is NFS 4.2, which needs neither mountd nor rpcbind. It says `nfs NAME right` or `wrong`:
+ * driver_nfs FIRMWARE /dev/dibber0 /dev/dibber1 [SEED BYTES]
  */
 
 /* SPDX-License-Identifier: BSD-2-Clause */
@@ -20,7 +21,6 @@
 #define SERVER	"/server"  /* the folder that is exported */
 #define MOUNT	"/mounted" /* where the client has it */
 #define TREE	"/tree"	   /* what is copied */
-#define BYTES	(2u << 20) /* of all files of the tree */
 #define LONGEST 300000u
 #define FOLDERS 5u
 
@@ -28,6 +28,8 @@
 #define EXPORT_FLAGS (0x0002 | 0x0010 | 0x0400 | 0x2000)
 #define FOR_EVER     "2147483647"
 
+/* Of the tree. */
+static size_t total = 2 << 20;
 static unsigned int files;
 
 static void write_text(const char *path, const char *text)
@@ -93,7 +95,7 @@ static void make_folders(const char *root)
 static void make_tree(void)
 {
 	static uint8_t bytes[LONGEST];
-	size_t left = BYTES;
+	size_t left = total;
 	char path[128];
 
 	make_folders(TREE);
@@ -109,7 +111,7 @@ static void make_tree(void)
 		close(fd);
 		left -= length;
 	}
-	printf("nfs tree of %u files, %u bytes\n", files, BYTES);
+	printf("nfs tree of %u files, %zu bytes\n", files, total);
 }
 
 static size_t read_all(const char *path, uint8_t *bytes, size_t room)
@@ -262,8 +264,8 @@ static void test_copy(void)
 	expect("unmount", umount(MOUNT) ? -errno : 0, 0);
 	received = statistic(NEAR, "dib0", "rx_bytes") - received;
 	printf("measured nfs: %llu bytes out and %llu bytes back over dib0\n", sent, received);
-	expect("the tree went over dib0", sent >= BYTES, 1);
-	expect("the tree came back over dib0", received >= BYTES, 1);
+	expect("the tree went over dib0", sent >= total, 1);
+	expect("the tree came back over dib0", received >= total, 1);
 	end_server();
 }
 
@@ -271,8 +273,12 @@ int main(int argc, char **argv)
 {
 	int all;
 
-	if (argc != 4 || !argv[3])
+	if (argc < 4 || !argv[3])
 		return 2;
+	if (argc > 5) {
+		srandom((unsigned int)atoi(argv[4]));
+		total = (size_t)atol(argv[5]);
+	}
 	setlinebuf(stdout);
 	begin_networks();
 	begin_interfaces();

@@ -13,7 +13,9 @@
 
 #define FAR_ADDRESS "10.34.0.2"
 #define WORDS	    16
-#define PATIENCE    240 /* seconds of the wall clock for one program */
+#ifndef PATIENCE
+#define PATIENCE 240 /* seconds of the wall clock for one program */
+#endif
 
 static char said[65536]; /* what the last program wrote, and what it complained of */
 

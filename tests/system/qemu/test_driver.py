@@ -50,6 +50,8 @@ QUEUES = ("numbers", "flows", "streams", "change", "held", "busy")
 WRONG_PEER = ("hellos", "notices", "records", "offload", "foreign")
 CALLS_AT_RANDOM = 3000
 KILLS = 20
+# All files whose sizes are no chance, and one more; `make soak` copies 2 MiB.
+TREE_BYTES = 768 * 1024
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def translated(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def console(request, tmp_path_factory):
     """Of the guest without an IOMMU."""
-    counts = {"lives": KILLS, "fuzz": CALLS_AT_RANDOM}
+    counts = {"lives": KILLS, "fuzz": CALLS_AT_RANDOM, "nfs": TREE_BYTES}
     seed = request.config.getoption("--seed")
     return driver_guest.boot(tmp_path_factory.mktemp("driver"), seed, counts=counts)
 
