@@ -40,11 +40,14 @@ class Channel(Harness):
             dut.unit.eq(self.free("unit")),
             dut.end.eq(self.free("end")),
             dut.good.eq(self.free("good")),
+            dut.told.eq(self.free("told")),
             dut.source.ready.eq(self.free("ready")),
         ]
         # FrameParser: the next header comes cycles after the end, and a unit after its header.
         self.assume("apart", ~(dut.start & dut.end) & ~(dut.unit & dut.end) & ~(dut.unit & dut.start))
         self.assume("units", dut.fragment.units != 0)
+        # It comes a cycle after the end of a STATUS frame.
+        self.assume("told", ~(dut.told & (dut.start | dut.unit | dut.end)))
 
         self.place = place = Signal(16)  # of the next unit
         self.sync += If(dut.start, place.eq(dut.position)).Elif(dut.unit, place.eq(place + 1))
@@ -57,6 +60,7 @@ class Channel(Harness):
         self.failed   = inner(dut, "failed")
         self.written, self.committed, self.consumed = [
             inner(dut.fifo, name) for name in ("written", "committed", "consumed")]
+        self.skips   = inner(dut, "skips")
         self.kept    = inner(dut.fifo, "kept") if self.whole else self.committed
         self.used    = inner(dut.fifo, "used")
         self.pending = Signal(len(self.written))  # written, neither kept nor committed
@@ -102,6 +106,7 @@ class Joined(Channel):
             If(dut.start, count.eq(0), units.eq(dut.fragment.units), ends.eq(dut.fragment.ends),
                 bad.eq(dut.fragment.bad)),
             If(dut.taken, taken_to.eq(begin + units)),
+            If(self.skips, taken_to.eq(dut.position)),
             If(dut.clear, taken_to.eq(0)),
         ]
         self.sync += If(dut.start, begin.eq(dut.position))
@@ -150,6 +155,9 @@ class Obeyed(Channel):
         # By less than 2¹⁴, so a position is not taken for one of the next 2¹⁶.
         self.assume("obeyed", implies(dut.start, spare[14:] == 0))
         self.assume("short",  implies(dut.start, dut.fragment.units <= self.depth))
+        unused = Signal(16)  # units of credit behind the told position, which is that of a sender
+        self.comb += unused.eq(dut.credit - dut.position)
+        self.assume("obeyed_told", implies(dut.told, unused[14:] == 0))
         self.sync += If(dut.start, units.eq(dut.fragment.units))
         self.prove("finds_room", implies(fifo.sink.valid, fifo.sink.ready))
         self.prove("no_room_never", ~dut.no_room, now=True)
@@ -483,6 +491,9 @@ PROPERTIES = [
                 depth=20, harness="JoinedSmall"),
             Mutant("a frame is stored before it ends", BUFFER, "self.end & self.good & active & ~is_late & ~failed & (left == 0)",
                 "self.end & self.good & active & ~is_late & ~failed", depth=16, harness="JoinedSmall"),
+            Mutant("a packet goes on behind units that were told as lost", BUFFER,
+                "expected.eq(self.position),\n                begun.eq(0),", "expected.eq(self.position),",
+                depth=20, harness="JoinedSmall"),
             Mutant("a wrong frame is stored", BUFFER, "self.taken.eq(self.end & self.good & active", "self.taken.eq(self.end & active",
                 depth=16, harness="JoinedSmall"),
     ]),
