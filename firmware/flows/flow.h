@@ -59,7 +59,7 @@ struct flow {
 	uint8_t shy;	  /* `puts` at which it is armed again */
 	uint8_t patience; /* ticks before the next replay */
 	uint8_t replays;  /* after a time without progress, since the last acknowledgement */
-	int8_t ticks;	  /* EXPRESS: MCP_TICK for each tick since it was claimed; and MCP_SHUT */
+	int8_t ticks;	  /* MCP_TICK for each tick since it was claimed; and MCP_SHUT */
 } __attribute__((aligned(64))); /* the address of a flow is a shift */
 
 extern struct flow flows[MCP_FLOWS];
