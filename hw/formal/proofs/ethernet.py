@@ -155,9 +155,6 @@ class Obeyed(Channel):
         # By less than 2¹⁴, so a position is not taken for one of the next 2¹⁶.
         self.assume("obeyed", implies(dut.start, spare[14:] == 0))
         self.assume("short",  implies(dut.start, dut.fragment.units <= self.depth))
-        unused = Signal(16)  # units of credit behind the told position, which is that of a sender
-        self.comb += unused.eq(dut.credit - dut.position)
-        self.assume("obeyed_told", implies(dut.told, unused[14:] == 0))
         self.sync += If(dut.start, units.eq(dut.fragment.units))
         self.prove("finds_room", implies(fifo.sink.valid, fifo.sink.ready))
         self.prove("no_room_never", ~dut.no_room, now=True)
@@ -167,6 +164,8 @@ class Obeyed(Channel):
             open_credit.eq(dut.credit - self.expected),
             needed.eq(self.behind - self.expected),
         ]
+        # The told position is that of a sender which obeys.
+        self.assume("obeyed_told", implies(self.skips, inner(dut, "ahead") <= open_credit))
         promised = Signal(17)  # units that may come and that are here
         self.comb += promised.eq(open_credit + fifo.held)
         self.lemma("credit", promised <= self.depth)

@@ -185,7 +185,7 @@ def test_invented_frames_are_dropped_with_their_reason_and_disturb_nothing(seed)
 
 
 def test_units_whose_frames_were_all_lost_give_their_room_back(seed):
-    """The last frames before a channel waits for credit: no later frame shows that they are lost."""
+    """The last frames before a wait for credit: no later frame shows that they are lost."""
     lost, sent = [False], [([number, *[0] * 14], False) for number in range(40)]
     pair = FramePair(
         Random(seed),
