@@ -31,32 +31,38 @@ static APART void notice(uint32_t arrival, uint32_t value, uint32_t length, uint
 				     FIELD_GET(ARRIVAL, INTERRUPT, arrival)));
 }
 
-/* Whether it is a get that hardware may still answer. */
-static ALWAYS bool is_theirs(uint32_t arrival, uint32_t word)
+/* Whether it is a get, which hardware may still answer. */
+static ALWAYS bool is_get(uint32_t node, uint32_t word)
 {
-	uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
-
-	return (word & 0xff) == DIBBER_MESSAGE_GET && node < DIBBER_NODES &&
-	       fast_wants(MCP_BULK + node, FIELD_GET(ARRIVAL, AGAIN, arrival));
+	return (word & 0xff) == DIBBER_MESSAGE_GET && node < DIBBER_NODES;
 }
 
-/* A function of its own: two arrivals seldom come together, so the registers that a loop would
- * save cost more than the call. */
-static APART void arrive(void)
+/*
+ * Returns whether the next arrival may be looked at. A function of its own: two arrivals seldom
+ * come together, so the registers that a loop would save cost more than the call.
+ */
+static APART bool arrive(void)
 {
 	uint32_t arrival = REG_READ(ARRIVAL);
 	uint32_t value = REG_READ(ARRIVAL_VALUE);
 	uint32_t length, key;
 
 	if (FIELD_GET(ARRIVAL, MESSAGE, arrival)) {
-		if (is_theirs(arrival, value)) {
-			REG_WRITE(ARRIVAL_AGAIN, 1);
-			return;
+		uint32_t node = FIELD_GET(ARRIVAL, NODE, arrival);
+
+		if (is_get(node, value)) {
+			/* Its flow will be armed in a moment, and then hardware can answer. */
+			if (fast_shut(MCP_BULK + node))
+				return false;
+			if (fast_wants(MCP_BULK + node, FIELD_GET(ARRIVAL, AGAIN, arrival))) {
+				REG_WRITE(ARRIVAL_AGAIN, 1);
+				return true;
+			}
 		}
 		REG_WRITE(ARRIVAL_POP, 1);
 		trace(DIBBER_TRACE_ARRIVAL, arrival, value);
 		operations_message(arrival, value);
-		return;
+		return true;
 	}
 	length = REG_READ(ARRIVAL_LENGTH);
 	key = REG_READ(ARRIVAL_KEY);
@@ -66,15 +72,17 @@ static APART void arrive(void)
 		operations_answer(arrival, value, length);
 	else
 		notice(arrival, value, length, key);
+	return true;
 }
 
 APART uint32_t arrival_handler(void)
 {
 	uint32_t done = 0;
 
-	do {
-		arrive();
+	while (arrive()) {
 		done++;
-	} while (done < MCP_BATCH && (REG_READ(EVENTS) & EVENT(ARRIVAL)));
+		if (done == MCP_BATCH || !(REG_READ(EVENTS) & EVENT(ARRIVAL)))
+			break;
+	}
 	return done;
 }

@@ -81,7 +81,7 @@ APART uint32_t atomic_handler(void)
 		return 0;
 	}
 	/* The flow will be armed in a moment, and then hardware can reply. */
-	if (flows[node].ticks & MCP_SHUT)
+	if (fast_shut(node))
 		return 0;
 	word = REG_READ(ATOMIC_WORD);
 	REG_WRITE(ATOMIC_POP, 1);

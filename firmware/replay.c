@@ -132,8 +132,12 @@ static void tick(uint32_t number, bool works, bool sends)
 	bool moved, waits;
 
 	flow->ticks = (flow->ticks & ~MCP_SHUT) + MCP_TICK;
-	if (number < MCP_BULK && fast_pauses(number))
-		express_rest(number);
+	if (fast_pauses(number)) {
+		if (number < MCP_BULK)
+			express_rest(number);
+		else
+			bulk_rest(number);
+	}
 	/* An incarnation may last long. PSNs under way must stay less than 2^31 after its
 	 * start, and not before it. */
 	if (flow->next - flow->start > 1u << 30)

@@ -201,7 +201,7 @@ CAMPAIGNS = {
     "soak-threads": (5, soak("threads", of_threads, "--seconds", "300")),
     "soak-ethernet-strides": (
         1,
-        soak("ethernet_strides", of_ethernet_strides, "--profile", "eth10g-wide", "--json"),
+        soak("ethernet_strides", of_ethernet_strides, "--json"),
     ),
     "tests/soak/link_figures.py": (10, None),
     "bench-all": (10, suite),

@@ -9,6 +9,9 @@
 #include "flows/ended.h"
 #include "trace.h"
 
+/* Bits of `ticks` that are 0 in one of 8 ticks. */
+#define SHUT_EACH (7 * MCP_TICK)
+
 uint32_t bulk_space;
 
 RARE bool bulk_look(void)
@@ -311,10 +314,24 @@ static inline uint32_t complete(uint32_t number)
 	if (flow->head == MCP_NO_TAG && flow->state == FLOW_OPEN) {
 		if (flow->acked != flow->next)
 			leave_gap(number);
-		if (fast)
+		if (fast_pauses(number))
+			fast_arm(number);
+		else if (fast)
 			fast_rest(number);
 	}
 	return done;
+}
+
+RARE void bulk_rest(uint32_t number)
+{
+	struct flow *flow = &flows[number];
+
+	if (flow->state != FLOW_OPEN)
+		return;
+	if (flow->head == MCP_NO_TAG && flow->acked == flow->next)
+		fast_arm(number);
+	else if (!(flow->ticks & SHUT_EACH))
+		flow->ticks |= MCP_SHUT;
 }
 
 /* Replay --------------------------------------------------------------------------------------- */

@@ -30,6 +30,8 @@ static inline bool bulk_accepts(uint32_t node, uint32_t packets)
 
 	fast_claim(MCP_BULK + node);
 	in_flight = flow->next - flow->acked;
+	if (fast_shut(MCP_BULK + node))
+		return false;
 	if (in_flight && in_flight + packets > MCP_PSNS)
 		return false;
 	return flow->state == FLOW_OPEN && (bulk_space || bulk_look());
@@ -54,6 +56,9 @@ static inline bool bulk_may_end(uint32_t number)
 	return flow->state != FLOW_OPEN || flow->head == MCP_NO_TAG ||
 	       !psn_before(flow->acked, transfers[flow->head].end);
 }
+
+/* A tick of a pause: give an empty flow to the fast path, or let it become empty. */
+void bulk_rest(uint32_t number);
 
 uint32_t bulk_step(uint32_t number); /* complete what has ended, queue again what is lost */
 void bulk_rewind(uint32_t number);

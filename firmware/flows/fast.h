@@ -23,6 +23,9 @@ static inline bool fast_rests(uint32_t number)
  * An EXPRESS flow that is not armed is brought to rest in a pause, which is the latter 32 of each
  * 64 ticks. In a pause it sends no request. When all requests are answered it is SHUT: it sends
  * nothing until its packets are acknowledged, or for one tick.
+ *
+ * A BULK flow is SHUT in one of 8 ticks of its pause. Then no put and no answer is added to it, so
+ * that it becomes empty. Gets of its node wait in ARRIVAL, where hardware can still take them.
  */
 #define MCP_TICK 4 /* step of `ticks`; a negative sum is a pause */
 #define MCP_SHUT 1
@@ -30,6 +33,11 @@ static inline bool fast_rests(uint32_t number)
 static inline bool fast_pauses(uint32_t number)
 {
 	return flows[number].ticks < 0;
+}
+
+static inline bool fast_shut(uint32_t number)
+{
+	return flows[number].ticks & MCP_SHUT;
 }
 
 /* Whether hardware may take an item after all, because its flow was armed after the item came

@@ -54,12 +54,12 @@ struct flow {
 	uint16_t mark; /* BULK, DRAIN: transfer that failed; REQUEUE: next to be queued again */
 	uint8_t state;
 	uint8_t incarnation;
-	uint8_t abandon;  /* BULK: no longer wait for jobs of transfers that are OVER */
-	uint8_t puts;	  /* not ARMED: how often it became idle since it was claimed */
-	uint8_t shy;	  /* `puts` at which it is armed again */
-	uint8_t patience; /* ticks before the next replay */
-	uint8_t replays;  /* after a time without progress, since the last acknowledgement */
-	int8_t ticks;	  /* EXPRESS: MCP_TICK for each tick since it was claimed; and MCP_SHUT */
+	uint8_t abandon;	/* BULK: no longer wait for jobs of transfers that are OVER */
+	uint8_t puts;		/* not ARMED: how often it became idle since it was claimed */
+	uint8_t shy;		/* `puts` at which it is armed again */
+	uint8_t patience;	/* ticks before the next replay */
+	uint8_t replays;	/* after a time without progress, since the last acknowledgement */
+	int8_t ticks;		/* MCP_TICK for each tick since it was claimed; and MCP_SHUT */
 } __attribute__((aligned(64))); /* the address of a flow is a shift */
 
 extern struct flow flows[MCP_FLOWS];

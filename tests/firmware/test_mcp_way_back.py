@@ -5,12 +5,11 @@ the flow again.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import pytest
-from dibber.interface.description import OPCODE, STATUS
-
-from tests.firmware.mcp_native import atomic, get, inline
-from tests.firmware.mcp_wire import WiredCard
-from tests.firmware.test_mcp_fast import ALL, MICROSECOND, answer, claim
-from tests.firmware.test_mcp_replies import execute
+from dibber.interface.description import FLAG, MESSAGE, OPCODE, STATUS
+from mcp_native import atomic, get, inline, put
+from mcp_wire import WiredCard
+from test_mcp_fast import ALL, MICROSECOND, answer, claim
+from test_mcp_replies import execute
 
 TICK = 50 * MICROSECOND
 PAUSE = 32 * TICK  # from claim to pause; as long a pause lasts at most
@@ -205,3 +204,47 @@ def test_an_idle_flow_is_armed_in_the_pause(wired):
     wired.ring(1, inline(cookie=1))
     wired.settle()
     assert wired.word("fast_commands") == 1 and wired.statuses == {99: 0, 1: 0}
+
+
+# BULK ---------------------------------------------------------------------------------------------
+
+
+def answer_without_pause(card, until):
+    """Gets of node 1, two at most: each comes before the answer to the one before it is
+    acknowledged. So the flow is never empty by itself. Ends when `until()`. The number of gets.
+    """
+    asked = 0
+    while not until():
+        if asked - len(card.freed) < 2:
+            slot = asked % 16
+            card.message(1, MESSAGE.GET | 0x0500 | slot << 16, slot, get(cookie=slot))
+            asked += 1
+        else:
+            if not (card.buffer or card.wire) and card.jobs:
+                card.engine()
+            if card.buffer:
+                card.transmit()
+            if card.wire:
+                card.deliver()
+        card.step(8)
+        card.observe()
+        card.library.fake_advance(2 * MICROSECOND)
+    return asked
+
+
+def test_answers_without_pause_are_hardwares_again_in_time(wired):
+    """The program has the flow of answers, and owes one all the time. Each get is answered once."""
+    wired.ring(2, put(cookie=99, flags=FLAG.FENCE))
+    wired.step(4)
+    wired.message(1, MESSAGE.GET | 0x0500 | 20 << 16, 20, get(cookie=20))
+    wired.step(4)
+    assert wired.shared("claims") == 1
+    begin = now(wired)
+    asked = 1 + answer_without_pause(
+        wired, lambda: wired.word("fast_answers") > 20 or now(wired) > begin + 4 * PAUSE
+    )
+    assert wired.word("fast_answers") > 20, "the flow stays the program's"
+    assert now(wired) - begin < PAUSE + LATE + 200 * MICROSECOND
+    wired.settle()
+    assert wired.shared("claims") == 1 and wired.statuses == {99: 0}
+    assert len(wired.freed) == asked

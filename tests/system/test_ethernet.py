@@ -6,6 +6,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from dibber.interface.description import LINK_REASON, LINK_STATE, STATUS, C
@@ -13,14 +14,14 @@ from dibber.interface.ethernet import ETHERNET_KIND
 from dibber_cli import main, paths, profile
 from dibber_cli.bench import session, stride
 from dibber_cli.link import status as link_status
-
-from tests.gateware.models.ethernet import decode
-from tests.soak import ethernet
-from tests.system.pair import Pair, Side
+from gateware.models.ethernet import decode
+from pair import SECOND, Pair, Side
+from soak import ethernet
 
 PROFILE = "eth10g"
 SIZE = 64 * 1024
 STRIDES = (1, 2, 64)
+ELEMENTS = 4 * stride.ELEMENTS
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -100,7 +101,25 @@ def test_lost_and_late_frames_cost_time_and_no_byte():
 def test_bit_errors_drop_frames_and_make_no_wrong_byte():
     with Pair(PROFILE, options=["--ber", "1e-5"]) as pair:
         puts(pair)
+        pair.first(Side.fill, "memory", 2)
+        assert pair.first(put_packets, pair.second(key_of_target), 200) == {"OK": 200}
+        sent, got = pair.together((Side.read, "memory"), (Side.read, "target"))
+        assert sent == got
         assert pair.second(Side.info)["counters"]["code_errors"] > 0
+
+
+def put_packets(side, key, count):
+    """Puts of a packet each, 8 under way: how many ended with each status."""
+    own, ended, sent = side.regions["memory"].key, Counter(), 0
+    while ended.total() < count:
+        while sent < min(count, ended.total() + 8):
+            place = sent * C.PACKET_PAYLOAD % SIZE
+            side.endpoint.put(own, place, key, place, C.PACKET_PAYLOAD, node=1)
+            sent += 1
+        entries = side.endpoint.poll()
+        ended.update(STATUS.name_of(entry.status) for entry in entries)
+        assert entries or side.endpoint.wait(SECOND)
+    return dict(ended)
 
 
 def test_a_cable_that_is_pulled_under_a_put_ends_the_link_and_then_the_put():
@@ -218,9 +237,11 @@ def test_link_commands_say_what_applies_to_ethernet(capsys):
 
 
 def test_bench_stride_reaches_its_bound(request, figure, litepcie_rate):
-    """Contiguous and strided puts, in shares of the bound of a card with 32-bit words."""
+    """Contiguous and strided puts, in shares of the bound. They are long, because what a put takes
+    before its first and after its last frame is no matter of the rate.
+    """
     chosen = profile.load(PROFILE)
-    points = stride.points(strides=STRIDES)
+    points = stride.points(stride.OURS, STRIDES, ELEMENTS)
     report = session.run(stride, chosen, request.config.getoption("--seed"), "test", points)
     assert report["bytes_wrong"] == 0
     shares = {

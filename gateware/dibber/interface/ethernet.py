@@ -59,7 +59,8 @@ ETHERNET_HEADER = struct("ethernet_header", 8,
     Member("session",  "u8",  "of the receiver, from its last STATUS frame; 0 if none came"),
     Member("length",   "u16", "enum ethernet_length"),
     Member("position", "u16",
-        "DATA: number of the first unit of payload among those of its channel in this session"),
+        "number of a unit among those of the channel in this session. DATA: of its first unit. "
+        "STATUS: of the channel's next unit; units before it that did not come are lost"),
     Member("credit",   "u16",
         "DATA: units of the credit's channel that may be sent, counted from the start of the "
         "session"),

@@ -40,11 +40,14 @@ class Channel(Harness):
             dut.unit.eq(self.free("unit")),
             dut.end.eq(self.free("end")),
             dut.good.eq(self.free("good")),
+            dut.told.eq(self.free("told")),
             dut.source.ready.eq(self.free("ready")),
         ]
         # FrameParser: the next header comes cycles after the end, and a unit after its header.
         self.assume("apart", ~(dut.start & dut.end) & ~(dut.unit & dut.end) & ~(dut.unit & dut.start))
         self.assume("units", dut.fragment.units != 0)
+        # It comes a cycle after the end of a STATUS frame.
+        self.assume("told", ~(dut.told & (dut.start | dut.unit | dut.end)))
 
         self.place = place = Signal(16)  # of the next unit
         self.sync += If(dut.start, place.eq(dut.position)).Elif(dut.unit, place.eq(place + 1))
@@ -57,6 +60,7 @@ class Channel(Harness):
         self.failed   = inner(dut, "failed")
         self.written, self.committed, self.consumed = [
             inner(dut.fifo, name) for name in ("written", "committed", "consumed")]
+        self.skips   = inner(dut, "skips")
         self.kept    = inner(dut.fifo, "kept") if self.whole else self.committed
         self.used    = inner(dut.fifo, "used")
         self.pending = Signal(len(self.written))  # written, neither kept nor committed
@@ -102,6 +106,7 @@ class Joined(Channel):
             If(dut.start, count.eq(0), units.eq(dut.fragment.units), ends.eq(dut.fragment.ends),
                 bad.eq(dut.fragment.bad)),
             If(dut.taken, taken_to.eq(begin + units)),
+            If(self.skips, taken_to.eq(dut.position)),
             If(dut.clear, taken_to.eq(0)),
         ]
         self.sync += If(dut.start, begin.eq(dut.position))
@@ -159,6 +164,8 @@ class Obeyed(Channel):
             open_credit.eq(dut.credit - self.expected),
             needed.eq(self.behind - self.expected),
         ]
+        # The told position is that of a sender which obeys.
+        self.assume("obeyed_told", implies(self.skips, inner(dut, "ahead") <= open_credit))
         promised = Signal(17)  # units that may come and that are here
         self.comb += promised.eq(open_credit + fifo.held)
         self.lemma("credit", promised <= self.depth)
@@ -483,6 +490,9 @@ PROPERTIES = [
                 depth=20, harness="JoinedSmall"),
             Mutant("a frame is stored before it ends", BUFFER, "self.end & self.good & active & ~is_late & ~failed & (left == 0)",
                 "self.end & self.good & active & ~is_late & ~failed", depth=16, harness="JoinedSmall"),
+            Mutant("a packet goes on behind units that were told as lost", BUFFER,
+                "expected.eq(self.position),\n                begun.eq(0),", "expected.eq(self.position),",
+                depth=20, harness="JoinedSmall"),
             Mutant("a wrong frame is stored", BUFFER, "self.taken.eq(self.end & self.good & active", "self.taken.eq(self.end & active",
                 depth=16, harness="JoinedSmall"),
     ]),

@@ -234,6 +234,8 @@ class Receiver:
             self.counts["bad"] += 1
         elif frame.source != self.peer:
             self.counts["stranger"] += 1
+        elif frame.session == self.session and frame.status["state"] & ETHERNET_STATE.HEARD:
+            self._told(frame)
 
     def is_ours(self, frame):
         """It is DATA of this session."""
@@ -272,6 +274,15 @@ class Receiver:
             if frame.ends:
                 self.packets[n].append((self.begun[n], not frame.bad))
                 self.begun[n] = None
+
+    def _told(self, frame):
+        """STATUS tells where its channel goes on: what did not come until there is lost."""
+        n, ahead = frame.channel, self.ahead(frame)
+        if 0 < ahead < 32768:
+            self.counts["gap"] += 1
+            self.expected[n] = frame.position
+            if self.begun[n] is not None:
+                self.cut[n], self.begun[n] = self.begun[n], None
 
     def _end(self, channel):
         """The packet that was cut off comes out."""

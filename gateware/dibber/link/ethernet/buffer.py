@@ -120,6 +120,10 @@ class ChannelReceiver(LiteXModule):
     before it                       is dropped: it is late, or came a second time
     ==============================  ===============================================================
 
+    If the last fragments of a channel are lost, no later one shows it, and their units would stay
+    taken from the credit. So STATUS frames tell, by `told`, the position where the other end goes
+    on. What lies between `expected` and this position is lost.
+
     A packet that gets no more entries has no last one. The reader sees the first entry of the next
     packet there. A frame that is bad, or that finds no room, changes nothing here: it is a gap when
     the next one comes.
@@ -143,11 +147,13 @@ class ChannelReceiver(LiteXModule):
     data     : Signal(64), in
     end      : Signal(), in    it has ended, at the earliest a cycle after its last unit
     good     : Signal(), in    with `end`: the frame has no error
+    told     : Signal(), in    `position` is that of the next unit that the other end will send; not
+               in a cycle with `start`, `unit` or `end`
     source   : Endpoint(stored_layout), out
     waits    : Signal(), out   an entry is in the buffer
     credit   : Signal(16), out position up to which the other end may send: `expected` and the room
     level    : Signal(), out   units in the buffer
-    taken, gap, late, no_room, short : Signal(), out   one cycle with `end`
+    taken, gap, late, no_room, short : Signal(), out   one cycle with `end`; `gap` also with `told`
 
     Cycles: 3 from `end` to `source`.
     """
@@ -160,6 +166,7 @@ class ChannelReceiver(LiteXModule):
         self.data     = Signal(64)
         self.end      = Signal()
         self.good     = Signal()
+        self.told     = Signal()
         self.credit   = Signal(16, reset=depth)
         self.taken    = Signal()
         self.gap      = Signal()
@@ -185,6 +192,7 @@ class ChannelReceiver(LiteXModule):
         at_first = Signal()    # no unit came yet
         left     = Signal(12)  # units to come
         behind   = Signal(16)  # position behind the fragment
+        skips    = Signal()    # units in front of the told position are lost
         starts   = Signal()
         ends     = Signal()
         half     = Signal()
@@ -202,7 +210,8 @@ class ChannelReceiver(LiteXModule):
             self.no_room.eq(self.end & self.good & active & failed & (left == 0)),
             self.short.eq(self.end & self.good & active & (left != 0)),
             self.taken.eq(self.end & self.good & active & ~is_late & ~failed & (left == 0)),
-            self.gap.eq(self.taken & is_gap),
+            skips.eq(self.told & ~active & ~ahead[15] & (ahead != 0)),
+            self.gap.eq((self.taken & is_gap) | skips),
             fifo.commit.eq(stores & ends if whole else stores),
             fifo.rollback.eq(self.start | self.end | self.clear),
         ]
@@ -210,7 +219,7 @@ class ChannelReceiver(LiteXModule):
         if whole:
             self.comb += [
                 fifo.keep.eq(stores),
-                fifo.forget.eq(ends_begun | self.clear),
+                fifo.forget.eq(ends_begun | skips | self.clear),
             ]
             self.sync += If(ends_begun, begun.eq(0))
         self.sync += [
@@ -238,6 +247,10 @@ class ChannelReceiver(LiteXModule):
             If(self.taken,
                 expected.eq(behind),
                 begun.eq(keeps & ~ends),
+            ),
+            If(skips,
+                expected.eq(self.position),
+                begun.eq(0),
             ),
             If(self.clear,
                 active.eq(0),

@@ -9,7 +9,8 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import CHANNEL
-from dibber.interface.ethernet import ETHERNET_CONTROL, ETHERNET_KIND, ETHERNET_LENGTH
+from dibber.interface.ethernet import (ETHERNET_CONTROL, ETHERNET_KIND, ETHERNET_LENGTH,
+    ETHERNET_STATE)
 from dibber.layouts import fragment_layout
 from dibber.link.ethernet.buffer import ChannelReceiver, PacketReader
 from dibber.link.ethernet.frames import (BROADCAST, FRAME_TYPE, TAG_TYPE, UnitAligner,
@@ -301,11 +302,13 @@ class FrameReceiver(LiteXModule):
         is_status = Signal()
         accepted  = Signal()  # the present frame is DATA of the peer in this session
         stranger  = Signal()
+        tells     = Signal()  # a STATUS frame tells the position of its channel
         self.comb += [
             from_peer.eq(parser.source == self.peer),
             in_session.eq(from_peer & (parser.session == self.session)),
             is_data.eq(parser.start & (parser.kind == ETHERNET_KIND.DATA)),
             is_status.eq(parser.start & (parser.kind == ETHERNET_KIND.STATUS)),
+            tells.eq(said.whole & in_session & ((said.state & ETHERNET_STATE.HEARD) != 0)),
         ]
         takes = is_data & in_session & self.up
         self.sync += [
@@ -328,6 +331,8 @@ class FrameReceiver(LiteXModule):
                 reader.up.eq(self.up),
                 reader.source.channel.eq(n),
             ]
+            # The fields of a frame are valid until the next one's header, some cycles later.
+            self.sync += receiver.told.eq(tells & (parser.channel == n))
 
         # STATUS -----------------------------------------------------------------------------------
         whole = said.whole

@@ -188,6 +188,9 @@ class EthernetStar(LiteXModule):
                     limit.offered.eq(
                         Mux(said.whole, said.offered[16*c:16*c + 16], parser.credit)),
                 ]
+                # The fields of a frame are valid until the next one's header, some cycles later.
+                self.sync += receiver.told.eq(
+                    said.whole & heard & in_session & (parser.channel == c))
 
         # Channels ---------------------------------------------------------------------------------
         self.table     = table     = PeerTable(peers)
@@ -291,6 +294,7 @@ class EthernetStar(LiteXModule):
             measure.heard_pong.eq((of_peer != 0) & ((said.state & ETHERNET_STATE.PONG) != 0)),
             measure.number.eq(Mux(measure.heard_pong, said.pong, said.ping)),
             *[slot.schedule.sent.eq(begins_status & pick[n]) for n, slot in enumerate(slots)],
+            *[slot.schedule.stopped.eq(self.stopped) for slot in slots],
         ]
         self.sync += [
             If(begins_status & hello,
@@ -309,8 +313,8 @@ class EthernetStar(LiteXModule):
         of_choice = lambda name: value_of(
             scheduler.choice, [getattr(packer.fragments, name) for packer in packers])
         of_target = lambda name: value_of(target, [getattr(slot.training, name) for slot in slots])
-        position  = lambda slot: value_of(
-            scheduler.choice, [limit.position for limit in slot.limits])
+        tells   = Signal(channels)  # one-hot: the channel that the header names
+        position  = lambda slot: value_of(tells, [limit.position for limit in slot.limits])
         self.comb += [
             begins.eq((~builder.busy & ~status_goes if obeys else
                 ~builder.busy & (pick == 0) & ~hello) & (scheduler.choice != 0)),
@@ -328,8 +332,11 @@ class EthernetStar(LiteXModule):
             ),
             *[getattr(builder.fragment, name).eq(of_choice(name))
                 for name in ["units", "half", "starts", "ends", "bad"]],
-            builder.channel.eq(value_of(scheduler.choice, range(channels))),
-            builder.position.eq(value_of(target, [position(slot) for slot in slots])),
+            tells.eq(Mux(begins, scheduler.choice,
+                value_of(pick, [slot.schedule.turn for slot in slots]))),
+            builder.channel.eq(value_of(tells, range(channels))),
+            builder.position.eq(
+                value_of(Mux(begins, target, pick), [position(slot) for slot in slots])),
             builder.state.eq(Cat(
                 self.nonce, of_pick("session"),
                 Cat(of_pick("known"), asks, answers, of_pick("up"), self.number),

@@ -63,7 +63,11 @@ class FrameScheduler(LiteXModule):
 # Status -------------------------------------------------------------------------------------------
 
 class StatusSchedule(LiteXModule):
-    """When a STATUS frame is due, and which channel's credit the next DATA frame tells.
+    """When a STATUS frame is due, which channel's position it tells, and which channel's credit the
+    next DATA frame tells.
+
+    Positions are told in turn: of the channels that wait for credit, if there is one, else of all.
+    Credit may be what lost frames had, and only a position gives it back.
 
     Parameters
     ----------
@@ -78,6 +82,8 @@ class StatusSchedule(LiteXModule):
     credits : list of Signal(16), in
     sent    : Signal(), in             a STATUS frame begins: it tells all of this
     told    : Signal(), in             a DATA frame tells the credit of `channel`
+    stopped : Signal(channels), in     the channel waits for credit
+    turn    : Signal(channels), out    one-hot: the channel whose position the next STATUS frame tells
     due     : Signal(), out
     channel : Signal(2), out           the next one, in turn, of those whose credit has changed
     """
@@ -90,9 +96,13 @@ class StatusSchedule(LiteXModule):
         self.told    = Signal()
         self.due     = Signal()
         self.channel = Signal(2)
+        self.stopped = Signal(channels)
+        self.turn    = turn = Signal(channels)
 
         # # #
 
+        may     = Signal(channels)
+        later   = Signal(channels)  # those behind the channel whose position was told last
         age     = Signal(max=period)
         state   = Signal(state_bits) # that was told last
         lags    = Signal(channels)  # a quarter of the buffer was not told
@@ -112,6 +122,8 @@ class StatusSchedule(LiteXModule):
             Case(self.channel, {
                 n: behind.eq(changed & ~((2 << n) - 1)) for n in range(channels)}),
             pick.eq(Mux(behind != 0, lowest_one(behind), lowest_one(changed))),
+            may.eq(Mux(self.stopped != 0, self.stopped, (1 << channels) - 1)),
+            turn.eq(Mux((may & later) != 0, lowest_one(may & later), lowest_one(may))),
             self.due.eq((age == period - 1) | (self.state != state) | (self.up & (lags != 0))),
         ]
         self.sync += [
@@ -119,6 +131,7 @@ class StatusSchedule(LiteXModule):
             If(self.sent,
                 age.eq(0),
                 state.eq(self.state),
+                *[If(turn[n], later.eq((1 << channels) - (2 << n))) for n in range(channels)],
             ),
             # Between two frames the choice has many cycles.
             If(self.told, *[If(pick[n], self.channel.eq(n)) for n in range(channels)]),
@@ -144,7 +157,7 @@ class FrameBuilder(LiteXModule):
     peer_mac : Signal(48), in    destination
     session  : Signal(8), in     of the destination
     fragment : Record(fragment_layout), in      DATA
-    channel, position : Signal, in              DATA
+    channel, position : Signal, in              of DATA, or what STATUS tells
     state, credits : Signal(64), in             STATUS: the two units of the payload
     credit_channel, credit : Signal, in         DATA: read when the header is sent, with `told`
     told     : Signal(), out
@@ -195,6 +208,8 @@ class FrameBuilder(LiteXModule):
                 is_data.eq(self.begins_data),
                 target.eq(self.peer_mac),
                 session.eq(self.session),
+                position.eq(self.position),
+                channel.eq(self.channel),
             ),
             If(self.begins_status,
                 left.eq(STATUS_UNITS),
@@ -205,8 +220,6 @@ class FrameBuilder(LiteXModule):
                 left.eq(self.fragment.units),
                 *[getattr(fragment, name).eq(getattr(self.fragment, name))
                     for name in ["half", "starts", "ends", "bad"]],
-                position.eq(self.position),
-                channel.eq(self.channel),
             ),
             If(unit.valid & unit.ready,
                 If(unit.last, busy.eq(0)),
@@ -227,7 +240,7 @@ class FrameBuilder(LiteXModule):
         kind    = Mux(is_data, Constant(ETHERNET_KIND.DATA, 3), Constant(ETHERNET_KIND.STATUS, 3))
         flag    = lambda name: getattr(fragment, name) & is_data
         self.comb += head.eq(Cat(
-            Mux(is_data, channel, 0), flag("starts"), flag("ends"), flag("bad"), kind,
+            channel, flag("starts"), flag("ends"), flag("bad"), kind,
             session,
             left, flag("half"), Constant(0, 1), self.credit_channel,
             position,
@@ -373,12 +386,14 @@ class FrameTransmitter(LiteXModule):
             schedule.state.eq(Cat(self.session, self.peer_session, self.known, self.up)),
             schedule.up.eq(self.up),
             schedule.sent.eq(begins_status),
+            schedule.stopped.eq(self.stopped),
             *[told.eq(credit) for told, credit in zip(schedule.credits, self.credits)],
         ]
         self.sync += status_due.eq(
             ~begins_status & (schedule.due | self.ping.valid | self.pong.valid))
 
         # Frame ------------------------------------------------------------------------------------
+        tells     = Signal(channels)  # one-hot: the channel that the header names
         of_choice = lambda name: value_of(
             scheduler.choice, [getattr(packer.fragments, name) for packer in packers])
         self.comb += [
@@ -395,8 +410,9 @@ class FrameTransmitter(LiteXModule):
             builder.session.eq(self.peer_session),
             *[getattr(builder.fragment, name).eq(of_choice(name))
                 for name in ["units", "half", "starts", "ends", "bad"]],
-            builder.position.eq(value_of(scheduler.choice, [limit.position for limit in limits])),
-            builder.channel.eq(value_of(scheduler.choice, range(channels))),
+            tells.eq(Mux(begins, scheduler.choice, schedule.turn)),
+            builder.position.eq(value_of(tells, [limit.position for limit in limits])),
+            builder.channel.eq(value_of(tells, range(channels))),
             builder.state.eq(Cat(
                 self.nonce, self.session,
                 Cat(self.known, self.ping.ready, self.pong.valid, self.up, Constant(0, 4)),

@@ -182,3 +182,33 @@ def test_invented_frames_are_dropped_with_their_reason_and_disturb_nothing(seed)
     pair, sent, model = run(seed, count=20, invent=invent)
     assert check(pair, sent, model) == [1 + sum(not bad for _, bad in q) for q in sent.values()]
     assert min(model.counts[name] for name in ("foreign", "bad", "stranger")) > 5
+
+
+def test_units_whose_frames_were_all_lost_give_their_room_back(seed):
+    """The last frames before a wait for credit: no later frame shows that they are lost."""
+    lost, sent = [False], [([number, *[0] * 14], False) for number in range(40)]
+    pair = FramePair(
+        Random(seed),
+        lambda frame, there: [] if lost[0] and there else [frame],
+        period=256,
+        **OPTIONS,
+    )
+    queues = {n: [] for n in range(CHANNELS)}
+
+    def main():
+        yield from pair.up()
+        lost[0] = True
+        for queue in queues.values():
+            queue += sent
+        for _ in range(4000):
+            yield
+            if (yield pair.a.stopped) == (1 << CHANNELS) - 1:
+                break
+        else:
+            raise AssertionError("some channel never waits for credit")
+        lost[0] = False
+        yield from finish(lambda: all(p[-1:] == [(sent[-1][0], True)] for p in pair.packets), 20000)
+
+    pair.run(*feed(pair, queues, 1.0), main())
+    assert pair.counts["b"]["FRAMES_GAP"] == CHANNELS
+    assert pair.counts["b"]["FRAMES_NO_ROOM"] == pair.counts["b"]["LINK_LOST"] == 0

@@ -157,3 +157,33 @@ def test_three_ports_come_up_and_send_whole_packets_though_frames_are_lost(seed)
         numbers = [words[0] & 0xFFFF for words, good in found if words[0] >> 16 == n and good]
         assert numbers == sorted(set(numbers)) and len(numbers) > 4
         assert all(set(words[1:]) <= {words[0] & 0xFFFF} and good for words, good in found)
+
+
+def test_units_whose_frames_were_all_lost_give_their_room_back(seed):
+    """All frames are lost until each channel waits for credit of a peer that has room."""
+    trio = Trio(Random(seed))
+    numbers = range(30)
+
+    def main():
+        yield from trio.all_up()
+        trio.loss = 1.0
+        for c in range(CHANNELS):
+            for number in numbers:
+                trio.send(0, 1, c, [number, *[0] * 14])
+        for _ in range(4000):
+            yield
+            if (yield trio.ports[0].stopped) == (1 << CHANNELS) - 1:
+                break
+        else:
+            raise AssertionError("some channel never waits for credit")
+        trio.loss = 0.0
+        yield from finish(
+            lambda: all(
+                p and isinstance(p[-1], tuple) and p[-1][0][0] == numbers[-1]
+                for p in trio.packets[1]
+            ),
+            20000,
+        )
+
+    trio.run(main())
+    assert trio.counts[1]["LINK_LOST"] == 0
