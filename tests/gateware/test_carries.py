@@ -206,9 +206,9 @@ def test_blocks_that_are_in_no_such_card_have_no_such_sum_and_no_such_inversion(
 
 def test_no_sum_of_the_bonded_link_loses_its_carry():
     from dibber.link.bonded_port import BondedPort
-    from dibber.packet.row_unpacker import LineInspector
+    from dibber.packet.chunk_inspector import ChunkInspector
 
-    for block in (BondedPort(), LineInspector()):
+    for block in (BondedPort(), ChunkInspector(32), ChunkInspector(256)):
         assert set(faults(block.get_fragment())) == set(), type(block).__name__
 
 

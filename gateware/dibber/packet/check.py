@@ -26,10 +26,12 @@ def inspected_layout(width=32):
     its last BLOCK_CRC. Words after these are BEYOND.
 
     With a `width` of 64, PAYLOAD comes in pairs of words, and all other words alone: with `half`.
+    With 256, PAYLOAD comes in lines of `words` words, and all other words alone.
     """
+    amount = {32: [], 64: [("half", 1)], 256: [("words", 4)]}[width]
     return stream.EndpointDescription(
-        [("data", width), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1)] +
-        ([("half", 1)] if width == 64 else []))
+        [("data", width), ("bad", 1), ("kind", 3), ("position", 5), ("match", 1), ("final", 1),
+         *amount])
 
 # Word Inspector -----------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from litex.soc.interconnect import stream
 from dibber.interface.description import C, LANE, PACKET, PACKET_FLAG
 from dibber.layouts import ack_layout, count_bits, deposit_layout, payload_layout, scout_layout
 from dibber.packet.check import HEADER_CRC, PAYLOAD, HeaderChecker, WordInspector
+from dibber.packet.chunk_inspector import ChunkInspector
 from dibber.common.commit import CommitFIFO
 from dibber.packet.header import BLOCK, LAST_LEVELS, LEVEL, NOTICE, SKIP, STRIDE_HIGH, flag, has_level
 from dibber.common.pulses import Pulses
@@ -31,9 +32,14 @@ ACK_FLAGS     = PACKET_FLAG.REFUSED | PACKET_FLAG.NAK | PACKET_FLAG.EXPRESS | PA
 class ControlReceiver(LiteXModule):
     """Acknowledgements, scouts and their answers from channel CONTROL; it never stalls the channel.
 
+    Parameters
+    ----------
+    chunks : the sink takes chunks of the bonded link. Then a chunk may wait some cycles until the
+             words before it are judged, and nothing else
+
     Attributes
     ----------
-    sink    : Endpoint(word_layout), in   always ready
+    sink    : Endpoint(word_layout), in   always ready; with `chunks` Endpoint(chunk_layout())
     source  : Endpoint(ack_layout), out   one cycle; must be taken at once. `node` is its sender
     scouts  : Endpoint(scout_layout), out
     no_room : Signal(), out               one cycle: SCOUTS are waiting, this one is dropped
@@ -41,8 +47,8 @@ class ControlReceiver(LiteXModule):
 
     Cycles: 1 from the last word to `source`.
     """
-    def __init__(self):
-        self.inspector = inspector = WordInspector(extended=False)
+    def __init__(self, chunks=False):
+        self.inspector = inspector = ChunkInspector(32) if chunks else WordInspector(extended=False)
         self.checker   = checker   = HeaderChecker(inspector.source, extended=False)
         self.sink      = inspector.sink
         self.source    = source    = stream.Endpoint(ack_layout())
@@ -104,13 +110,14 @@ class DepositReceiver(LiteXModule):
     data_width : bits of a payload line
     lane       : LANE.BULK or LANE.EXPRESS
     address_bits : width that is kept of offset and strides, 64 or 32
-    width      : bits of a word at the sink, 32 or 64
+    width      : bits of payload that are taken in a cycle: 32, 64 or, with `chunks`, 256
     sequencer  : SequencerPort, if two receivers share a memory of flows; then the buffer has room for
                  a whole packet, and a header waits for `may`
+    chunks     : the sink takes chunks of the bonded link; `width` is 32 or 256
 
     Attributes
     ----------
-    sink     : Endpoint(word_layout(width)), in
+    sink     : Endpoint(word_layout(width)), in; with `chunks` Endpoint(chunk_layout())
     deposits : Endpoint(deposit_layout), out
     payload  : Endpoint(payload_layout), out    lines of a block come without gaps
     checker  : HeaderChecker
@@ -135,8 +142,9 @@ class DepositReceiver(LiteXModule):
     Cycles: 1 a word, and for `width` bits of payload. From the header's CRC to `deposits` 2, on BULK 3; from a block's CRC to
     `payload` 3.
     """
-    def __init__(self, data_width, lane, address_bits=64, width=32, sequencer=None):
-        self.inspector = inspector = WordInspector(extended=True, width=width)
+    def __init__(self, data_width, lane, address_bits=64, width=32, sequencer=None, chunks=False):
+        self.inspector = inspector = (
+            ChunkInspector(width) if chunks else WordInspector(extended=True, width=width))
         self.checker   = checker   = HeaderChecker(
             inspector.source, extended=True, address_bits=address_bits)
         self.sink      = inspector.sink
@@ -169,6 +177,8 @@ class DepositReceiver(LiteXModule):
         express    = lane == LANE.EXPRESS
         sink       = inspector.source
         fields     = checker.fields
+        # Words of payload in the present word of the sink.
+        amount     = 1 if width == 32 else Mux(sink.half, 1, 2) if width == 64 else sink.words
 
         # Form -------------------------------------------------------------------------------------
         # Registered: from the fields of the header's last word as it comes, and from the other
@@ -365,7 +375,7 @@ class DepositReceiver(LiteXModule):
                 If(taken,
                     NextValue(line[word_in_line], sink.data),
                     NextValue(word_in_line, word_in_line + 1 if lanes > 1 else 0),
-                    NextValue(word, word + (1 if width == 32 else Mux(sink.half, 1, 2))),
+                    NextValue(word, word + amount),
                     If(sink.last,
                         self.truncated.eq(1),
                         NextValue(packet_ended, 1),
@@ -431,7 +441,8 @@ class PacketReceiver(LiteXModule):
     ----------
     data_width : bits of payload lines
     address_bits : see DepositReceiver
-    bulk_width : bits of a word of channel BULK, 32 or 64
+    bulk_width : bits of a word of channel BULK, 32 or 64; 256 for a BondedPort, whose channels all
+                 give chunks
 
     Attributes
     ----------
@@ -455,9 +466,12 @@ class PacketReceiver(LiteXModule):
 
         # # #
 
-        self.ack     = ack     = ControlReceiver()
-        self.express = express = DepositReceiver(data_width, LANE.EXPRESS, address_bits)
-        self.bulk    = bulk    = DepositReceiver(data_width, LANE.BULK, address_bits, bulk_width)
+        chunks = bulk_width == 256
+        self.ack     = ack     = ControlReceiver(chunks)
+        self.express = express = DepositReceiver(
+            data_width, LANE.EXPRESS, address_bits, chunks=chunks)
+        self.bulk    = bulk    = DepositReceiver(
+            data_width, LANE.BULK, address_bits, bulk_width, chunks=chunks)
         self.lanes   = [express, bulk]
         self.sinks   = [ack.sink, express.sink, bulk.sink]
         self.acks    = ack.source
