@@ -6,10 +6,11 @@ the flow again.
 
 import pytest
 from dibber.interface.description import FLAG, MESSAGE, OPCODE, STATUS
-from mcp_native import atomic, get, inline, put
-from mcp_wire import WiredCard
-from test_mcp_fast import ALL, MICROSECOND, answer, claim
-from test_mcp_replies import execute
+
+from tests.firmware.mcp_native import atomic, get, inline, put
+from tests.firmware.mcp_wire import WiredCard
+from tests.firmware.test_mcp_fast import ALL, MICROSECOND, answer, claim
+from tests.firmware.test_mcp_replies import execute
 
 TICK = 50 * MICROSECOND
 PAUSE = 32 * TICK  # from claim to pause; as long a pause lasts at most

@@ -14,9 +14,10 @@ from dibber.interface.ethernet import ETHERNET_KIND
 from dibber_cli import main, paths, profile
 from dibber_cli.bench import session, stride
 from dibber_cli.link import status as link_status
-from gateware.models.ethernet import decode
-from pair import SECOND, Pair, Side
-from soak import ethernet
+
+from tests.gateware.models.ethernet import decode
+from tests.soak import ethernet
+from tests.system.pair import SECOND, Pair, Side
 
 PROFILE = "eth10g"
 SIZE = 64 * 1024

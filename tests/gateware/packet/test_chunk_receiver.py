@@ -11,12 +11,12 @@ from migen import *
 from dibber.packet.check import BLOCK_CRC, HEADER, HEADER_CRC, PAYLOAD, WordInspector
 from dibber.packet.chunk_inspector import ChunkInspector
 
-from gateware.models.chunks import ChunkJoiner, ChunkReceiver
-from gateware.models.compiled import run_simulation
-from gateware.models.drive import finish, sink, source
-from gateware.models.packet import Packet, encode
-from gateware.packet import test_packet_receiver as receive
-from gateware.packet.test_row_unpacker import chunk_items, random_packet, spoil
+from tests.gateware.models.chunks import ChunkJoiner, ChunkReceiver
+from tests.gateware.models.compiled import run_simulation
+from tests.gateware.models.drive import finish, sink, source
+from tests.gateware.models.packet import Packet, encode
+from tests.gateware.packet import test_packet_receiver as receive
+from tests.gateware.packet.test_row_unpacker import chunk_items, random_packet, spoil
 
 
 @pytest.fixture(autouse=True)
