@@ -3,7 +3,7 @@
     python tools/rooms.py [--json]
 
 - no circle of imports among Python modules, and none of includes among C files;
-- README.md has at most 100 lines, a source file at most 600;
+- README.md has at most 100 lines, a source file at most 600, a constructor of gateware 150;
 - a line of a page's prose has at most 100 characters;
 - a commit's subject has at most 72 characters;
 - a word in capitals in the docs is a name of the interface, or stands in docs/glossary.md.
@@ -23,6 +23,7 @@ import re
 import signal
 import sys
 
+from tools import constructors
 from tools.files import git, names
 from tools.graphs import components
 
@@ -171,6 +172,16 @@ def length_faults():
             yield f"{name}: is in LONGER of tools/rooms.py, and does not exist"
 
 
+def constructor_faults():
+    folder = "gateware/dibber/"
+    return constructors.faults(
+        {
+            name.removeprefix(folder).removesuffix(".py"): (ROOT / name).read_text(encoding="utf-8")
+            for name in tracked(f"{folder}*.py")
+        }
+    )
+
+
 def wide_lines(text):
     """Numbers of the lines of prose in a page that are too long. Tables, commands, and a line that
     cannot be wrapped are left out.
@@ -231,7 +242,14 @@ def word_faults():
             yield f"{name}: {word} is neither a name of the interface nor in docs/glossary.md"
 
 
-CHECKS = (circle_faults, length_faults, page_faults, subject_faults, word_faults)
+CHECKS = (
+    circle_faults,
+    length_faults,
+    constructor_faults,
+    page_faults,
+    subject_faults,
+    word_faults,
+)
 
 
 def main():

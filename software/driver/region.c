@@ -357,8 +357,8 @@ int dibber_region_add(struct dibber_file *file, struct dibber_region_add *add)
 		return rc;
 	}
 	rc = -ENOMEM;
-	region->pages = kvmalloc_array(count, sizeof(*region->pages),
-				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	region->pages =
+		kvmalloc_array(count, sizeof(*region->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (region->pages)
 		rc = pin(region, add->address & PAGE_MASK, count);
 	if (!rc)

@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from tools import files
+from tools import constructors, files
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -92,3 +92,13 @@ def test_the_tree_walked_has_what_git_lists():
     listed = files.git(ROOT, "ls-files", "-z")
     if listed is not None:
         assert set(filter(None, listed.split("\0"))) <= set(files.walked(ROOT))
+
+
+def test_a_constructor_may_be_long_if_the_list_says_so_and_not_longer():
+    text = "class A:\n    def __init__(self):\n" + "        pass\n" * 160
+    files = {"deposit/a": text}
+    assert len(list(constructors.faults(files, {}))) == 1
+    assert list(constructors.faults(files, {("deposit/a", "A"): 161})) == []
+    assert len(list(constructors.faults(files, {("deposit/a", "A"): 160}))) == 1
+    short = {"deposit/a": "class A:\n    def __init__(self):\n        pass\n"}
+    assert len(list(constructors.faults(short, {("deposit/a", "A"): 161}))) == 1
