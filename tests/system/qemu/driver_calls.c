@@ -258,7 +258,7 @@ static void test_regions(void)
 	expect("one less", remove_region(e.fd, keys[20]), 0);
 	expect("one more", add_region(e.fd, memory, 1, 1, &add), 0);
 	expect("one less", remove_region(e.fd, add.key), 0);
-	expect("above all memory", add_region(e.fd, memory, 1ul << 40, 1, &add), -ENOMEM);
+	expect("above all memory", add_region(e.fd, (void *)PAGE, 1ul << 40, 1, &add), -ENOMEM);
 	close_endpoint(&e);
 	expect("pinned behind a close", (long)(pinned_pages() - before), 0);
 	munmap(memory, 64 * PAGE);
