@@ -12,8 +12,8 @@ from tests.system.pair import SECOND, Pair
 
 MANY = 8  # of an endpoint under way: two are asked, the others wait in their slots
 FAULT = 300_000  # ns after the start, at the first card
-# ns from there: 32 ticks until the first pause, which lasts at most as long. A tick takes 50 us, and
-# 120 us while the program has eight answers for each turn of its loop.
+# ns from there: 32 ticks until the first pause, which lasts at most as long. A tick takes 50 us,
+# and 120 us while the program has eight answers for each turn of its loop.
 WITHIN = 7_700_000
 AFTER = 500_000  # ns in which the program does nothing any more
 ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WRITE
