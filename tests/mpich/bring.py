@@ -15,11 +15,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.system.qemu import fetch
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-
-from tests.system.qemu import fetch  # noqa: E402
-
 FOLDER = ROOT / "build" / "mpich"
 PREFIX, HEADERS, PROVIDER = FOLDER / "prefix", FOLDER / "headers", FOLDER / "ofi"
 PINS, READY = HERE / "pins.txt", FOLDER / "made-from"

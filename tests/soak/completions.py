@@ -12,12 +12,9 @@ docs/design/failures.md has the rules.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import argparse
-import pathlib
 import time
 
 from tests.gateware.models.unruly import READERS
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 def main():

@@ -11,13 +11,10 @@ import argparse
 import json
 import random
 import sys
-from pathlib import Path
 
 from dibber.interface.description import STATUS
 
 from tests.system.pair import SECOND, Pair, Side
-
-ROOT = Path(__file__).resolve().parents[2]
 
 SIZE = 1 << 16
 UNDER_WAY = 16

@@ -11,15 +11,12 @@ exit code is 1 if one is wrong or a put failed.
 import argparse
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 from dibber.interface.description import STATUS
 from dibber_cli import profile
 
 from tests.system.network import opened, paced, put_word, register, wait_notice
-
-ROOT = Path(__file__).resolve().parents[2]
 
 SIZE = 1 << 20
 WORDS = 4  # puts of 8 bytes; the best one counts

@@ -11,14 +11,11 @@ code 1 if a put failed or a byte is wrong.
 import argparse
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 from dibber.interface.description import STATUS
 
 from tests.system.network import SECOND, opened, register
-
-ROOT = Path(__file__).resolve().parents[2]
 
 BLOCK = 1 << 16  # bytes of a put
 FILL = 0xEE

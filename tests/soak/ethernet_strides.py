@@ -12,7 +12,6 @@ point is below 95 % of its bound.
 import argparse
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 from dibber.interface.description import STATUS
@@ -21,8 +20,6 @@ from dibber_cli.bench import bound
 from libdibber import Walk
 
 from tests.system.network import opened, paced, register
-
-ROOT = Path(__file__).resolve().parents[2]
 
 GOAL = 0.95
 # (bytes of an element, bytes from one to the next)

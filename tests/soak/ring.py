@@ -9,7 +9,6 @@ pairs that are cut under full load and healed.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import pathlib
 import random
 import sys
 
@@ -17,8 +16,6 @@ from dibber_cli.pipe import quiet
 
 from tests.gateware.fabric import ring_bench
 from tests.soak.batches import Soak
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 FAULTS = ("twice", "disordered", "changed")
 

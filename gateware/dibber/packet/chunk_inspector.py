@@ -104,8 +104,7 @@ class LineSpreader(LiteXModule):
                     notice.eq(flag(first_word["flags"], "NOTICE"))
                 )
             ),
-            If(word.last, position.eq(0)),
-            If(at_crc, position.eq(0))
+            If(word.last | at_crc, position.eq(0))
         )
 
 # Inspector ----------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import sys
 from functools import reduce
 from operator import or_
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 from migen import *
 

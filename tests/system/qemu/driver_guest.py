@@ -40,7 +40,8 @@ FOUR = ("bond",)
 # Those of the guest with two cards and no window.
 USUAL = tuple(name for name in TESTS if name not in WINDOW + FOUR)
 
-SIGNS = ("BUG", "WARNING", "RIP:", "Oops", "hung")  # of a fault, in the kernel's log
+# Of a fault, in the kernel's log.
+SIGNS = ("BUG", "WARNING", "RIP:", "Oops", "hung", "waiting for dib")
 
 # More sources of a test.
 MORE = {"hosts": [HERE / "guest_hosts.c", machine.GUEST / "guest_common.c"]}
