@@ -15,8 +15,9 @@ SECONDS = 600  # until a program that hangs is ended
 # Ranks of each way to die.
 KILLED = {"receiver": 2, "sender": 2, "absent": 2, "alltoall": 3}
 LATE = {"by the card": ["--strided"], "by the engine": []}
-# A lost peer is noticed after 40 ms; until then a rank may have asked for some milliseconds.
-NOTICED_US = (39_000, 60_000)
+# A lost peer is noticed after 40 ms. Simulated time goes on while a busy machine lets a rank wait, so
+# a rank may hear of it much later (241 ms once), but not a second: then a cable may be back.
+NOTICED_US = (39_000, 900_000)
 
 
 def build(folder):

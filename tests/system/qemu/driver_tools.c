@@ -12,16 +12,21 @@
 #define LONG   16384  /* bytes */
 #define STREAM 262144 /* bytes */
 
-/* A card in a simulator answers late, and `ping -f` does not wait for that. Its socket has no room
- * for several long replies, so those go one behind the other. */
+/* A card in a simulator answers late. `ping -c` waits for the last replies only twice as long as
+ * the slowest reply took until then. With a deadline, `ping -f` sends until it has all replies that
+ * were asked for, so the last requests may be without one. The socket of ping has no room for
+ * several long replies, so a long request is alone.
+ */
 static void flood(int bytes)
 {
 	int count = bytes < LONG ? PINGS : 1;
 	char wanted[80];
 
-	run("ping -q -f -c %d -s %d " FAR_ADDRESS, count, bytes);
-	snprintf(wanted, sizeof(wanted), "%d packets transmitted, %d received, 0%% packet loss",
-		 count, count);
+	if (count > 1)
+		run("ping -q -f -c %d -w %d -s %d " FAR_ADDRESS, count, PATIENCE / 4, bytes);
+	else
+		run("ping -q -c 1 -W %d -s %d " FAR_ADDRESS, PATIENCE / 4, bytes);
+	snprintf(wanted, sizeof(wanted), " %d received", count);
 	if (strstr(said, wanted))
 		return;
 	printf("%s", said);
