@@ -6,6 +6,8 @@ has the place of the point (`at`) and its limit (`limited_by`).
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from dibber_cli.bench.patterns import all_messages
+
 NO_GOAL = "none: for comparison"  # the target of a row that has no goal
 
 
@@ -204,6 +206,48 @@ def of_rate(report):
     return rows.rows
 
 
+def of_patterns(report):
+    """gen2x4: vectors against contiguous. Every profile: each kind against its bound."""
+    rows = Rows(report)
+    lists = {message.name for message in all_messages() if message.by_index}
+    direct = points(report, "direct")
+    of_contiguous = report["of_contiguous"]
+    vectors = [p for p in direct if p["x"] not in lists]
+    if report["profile"] == "gen2x4":
+        worst = min(vectors, key=lambda p: of_contiguous[p["x"]])
+        share_ = round(100 * of_contiguous[worst["x"]], 1)
+        rows.add("vectors-of-contiguous", share_, "%", ">=", 97, worst)
+    for kind, found, goal in (
+        ("vectors", vectors, 95),
+        ("lists", [p for p in direct if p["x"] in lists], 90),
+    ):
+        worst, all_ = least_share(found), len(found)
+        reached = sum(share(p) >= goal for p in found)
+        rows.add(f"{kind}-of-bound", share(worst), "%", ">=", goal, worst)
+        rows.add(f"{kind}-at-{goal}", reached, f"of {all_} {kind}", ">=", all_)
+    rows.add(
+        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
+    )
+    return rows.rows
+
+
+def of_window(report):
+    """Stores of the processor through the remote window, and the times of one access."""
+    rows = Rows(report)
+    stores = points(report, "window-store")
+    dense = [p for p in stores if p["x"] == 1] + points(report, "window-memcpy")
+    gaps = least_share([p for p in stores if p["x"] > 1])
+    rows.add("contiguous-of-bound", share(least_share(dense)), "%", ">=", 90, least_share(dense))
+    rows.add("strided-of-bound", share(gaps), "%", ">=", 90, gaps)
+    for series, most in (("remote-store", 1.1), ("remote-load", 2.2), ("barrier", 1.2)):
+        median = value_at(report, series, 50)["value"]
+        rows.add(series, median, "us, median, at 3 m", "<=", most)
+    rows.add(
+        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
+    )
+    return rows.rows
+
+
 READERS = {
     "stride": of_stride,
     "block": of_block,
@@ -213,4 +257,6 @@ READERS = {
     "rate": of_rate,
     "link": of_link,
     "soak": of_soak,
+    "patterns": of_patterns,
+    "window": of_window,
 }

@@ -4,14 +4,14 @@
     GROUP,…] [--page] [--list]
 
 This program runs the benchmarks and the simulation speed, `stride` also with the profiles gen2x1
-and gen1x1. Figures of tests (fixture `figure` of conftest.py) come from the tests that assert them,
-file by file. Each of these is a group. A group that fails has a row with the reason, which counts
-as missed, and the others go on. The rows of each group are kept in build/figure-groups, so
-`--resume` goes on where a run ended, if simulator and control program are still the same. The
-campaigns (figure_campaigns.py: from minutes to hours each) are measured with `--long` or by their
-name. Otherwise their rows are kept ones, or say that they were not measured. Rows: figure_rows.py.
-With `--page` the rows go into docs/figures.md (figures_page.py). Ends with 1 when a target is
-missed.
+and gen1x1, `patterns` with gen2x1. Figures of tests (fixture `figure` of conftest.py) come from the
+tests that assert them, file by file. Each of these is a group. A group that fails has a row with
+the reason, which counts as missed, and the others go on. The rows of each group are kept in
+build/figure-groups, so `--resume` goes on where a run ended, if simulator and control program are
+still the same. The campaigns (figure_campaigns.py: from minutes to hours each) are measured with
+`--long` or by their name. Otherwise their rows are kept ones, or say that they were not measured.
+Rows: figure_rows.py. With `--page` the rows go into docs/figures.md (figures_page.py). Ends with 1
+when a target is missed.
 """
 
 # SPDX-License-Identifier: BSD-2-Clause
@@ -53,6 +53,8 @@ MINUTES = {
     "link": 3,
     "soak": 2,
     "speed": 0.5,
+    "patterns": 3,
+    "window": 3,
 }
 GUESS = 1.0  # of any other
 
@@ -101,6 +103,8 @@ def tail(text):
 def measured(test, profile, seed, *options):
     """A benchmark's report, from a run of its command on an up-to-date simulator."""
     run(["make", "simulator", f"PROFILE={profile}"])
+    if test == "window":
+        run([sys.executable, "hw/sim/build.py", "--window", "--profile", profile])
     out = ROOT / "out"
     run(
         [
@@ -125,6 +129,10 @@ def benchmark(test):
 
 def narrow(other):
     return lambda profile, seed: of_stride(measured("stride", other, seed, "--series", OURS))
+
+
+def patterns(other):
+    return lambda profile, seed: READERS["patterns"](measured("patterns", other, seed))
 
 
 def stride(profile, seed):
@@ -232,6 +240,7 @@ def groups(profile):
     found = {"stride": stride}
     found.update({test: benchmark(test) for test in READERS if test != "stride"})
     found.update({f"stride-{other}": narrow(other) for other in NARROW if other != profile})
+    found["patterns-gen2x1"] = patterns("gen2x1")
     found["speed"] = speed
     found.update({file: recorded(file) for file in tests_with_figures()})
     found.update({name: campaign(name) for name in CAMPAIGNS})
