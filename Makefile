@@ -261,7 +261,7 @@ test-netlist-same: install
 	@$(PYTHON) hw/synthesis/same.py
 
 # Cards with the window are a build of their own, so this is no part of make test.
-test-window: firmware library qemu
+test-window: firmware library qemu driver
 	$(call step,window,the simulated card with the remote window,$(PYTHON) hw/sim/build.py --window)
 	@$(PYTEST) --junitxml build/junit-window.xml tests/window
 
