@@ -102,10 +102,10 @@ def synthesized(folder, registers, steps, pins="", aims=None):
 def sums_of_products(folder):
     """Netlist of some in a random order."""
     chance = random.Random(1)
-    taps = [chance.sample(range(64), 4) for _ in range(400)]
+    taps = [chance.sample(range(64), 4) for _ in range(150)]
     return synthesized(
         folder,
-        "reg [63:0] s;\nreg [399:0] t;",
+        "reg [63:0] s;\nreg [149:0] t;",
         " s <= {s, d};\n"
         + "".join(
             f" t[{n}] <= s[{a}] & s[{b}] ^ s[{c}] & s[{d}];\n"
