@@ -192,8 +192,19 @@ mpi4py: install
 mpich: library
 	$(call step,mpich,MPICH of PyPI and a provider for its libfabric,$(PYTHON) tests/mpich/bring.py)
 
-test-system: firmware library ofi models litepcie-rate qemu driver mpi4py mpich
+# Half of a card's build uses one core only, so the other parts are built beside the cards.
+.PHONY: system-parts system-cards system-others
+system-parts: install
+	@$(MAKE) --no-print-directory -j2 system-cards system-others
+
+system-cards: models
 	@$(MAKE) --no-print-directory simulator PROFILE=eth10g
+
+system-others: install
+	@for part in firmware library ofi litepcie-rate qemu driver mpi4py mpich; do \
+		$(MAKE) --no-print-directory $$part || exit 1; done
+
+test-system: system-parts
 	@echo 'test       the whole column: two cards, their hosts, a guest'
 	@$(PYTEST) $(BOTH) --junitxml build/junit-system.xml tests/system
 

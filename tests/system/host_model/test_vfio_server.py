@@ -608,7 +608,7 @@ def _first_client(directory):
     """The first client; a socket that has its name may not listen yet."""
     for _ in range(1000):
         try:
-            return Client(directory / "card0.sock", timeout=20)
+            return Client(directory / "card0.sock", timeout=60)
         except ConnectionRefusedError:
             time.sleep(0.01)
     raise AssertionError("the simulator does not listen")
