@@ -23,6 +23,7 @@ from dibber_cli.simulator import Pair as Simulator
 from libdibber import DibberError, Walk
 
 SECOND = 1_000_000_000  # of simulated time, in nanoseconds
+PRELOAD = ["--preload", str(paths.FIRMWARE)]  # of dibber-sim
 STAY = 20_000  # ns between two looks of a side that lets time go on
 
 
@@ -154,11 +155,14 @@ class Refused(Exception):
 class Pair:
     """Both sides for the length of a `with` statement; arguments are dibber-sim's.
 
-    kind : class of the sides
+    kind    : class of the sides
+    preload : the control program lies in each card from the start, which saves a second of CPU
+              time. Without it each side loads the program, as a host of a real card does
     """
 
-    def __init__(self, profile_name="gen2x4", seed=1, options=(), kind=Side):
+    def __init__(self, profile_name="gen2x4", seed=1, options=(), kind=Side, preload=False):
         self.kind = kind
+        options = [*(PRELOAD if preload else ()), *options]
         self.simulator = Simulator(profile.load(profile_name), seed=seed, options=options)
         # Forked off one that has imported what costs time: that is half a second of a pair.
         context = multiprocessing.get_context("forkserver")

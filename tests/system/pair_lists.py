@@ -24,7 +24,7 @@ def opened(options=(), fast=True):
     """Both cards; keys in `keys[node]` of the Pair. Without `fast` the control programs queue and
     end all transfers.
     """
-    with Pair(options=options) as pair:
+    with Pair(options=options, preload=True) as pair:
         pair.together(*[(Side.fast_path, fast)] * 2)
         pair.keys = pair.together((prepare,), (prepare,))
         yield pair

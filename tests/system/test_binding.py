@@ -20,7 +20,7 @@ ALL = RIGHT.LOCAL_READ | RIGHT.LOCAL_WRITE | RIGHT.REMOTE_READ | RIGHT.REMOTE_WR
 
 @pytest.fixture(scope="module")
 def pair():
-    with Pair() as both:
+    with Pair(preload=True) as both:
         yield both
 
 

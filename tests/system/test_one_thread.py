@@ -15,6 +15,8 @@ from dibber_cli import paths, profile
 from dibber_cli.simulator import Pair, clock_state_at
 from libdibber import Right
 
+from tests.system.pair import PRELOAD
+
 pytestmark = pytest.mark.fault
 
 SECOND = 1_000_000_000  # of simulated time, in nanoseconds
@@ -82,7 +84,7 @@ def test_a_thread_drives_both_cards_whatever_thread_opens_and_closes_them(
     thread, opens, drives, closes
 ):
     by = {"main thread": here, "other thread": thread}
-    with Pair(profile.load("gen2x4"), participants=1) as pair:
+    with Pair(profile.load("gen2x4"), participants=1, options=PRELOAD) as pair:
         handles = by[opens](opened, pair)
         first = by[drives](to_and_fro, *handles)
         again = by[opens](to_and_fro, *handles)
@@ -94,11 +96,11 @@ def test_a_thread_drives_both_cards_whatever_thread_opens_and_closes_them(
 @pytest.mark.parametrize("drives", ["main thread", "other thread"])
 def test_one_thread_drives_both_cards_and_the_run_repeats_to_the_picosecond(thread, drives):
     run = thread if drives == "other thread" else here
-    with Pair(profile.load("gen2x4"), participants=1) as pair:
+    with Pair(profile.load("gen2x4"), participants=1, options=PRELOAD) as pair:
         handles = opened(pair)
         first = run(to_and_fro, *handles)
         close(handles[0])
-    with Pair(profile.load("gen2x4"), participants=1) as pair:
+    with Pair(profile.load("gen2x4"), participants=1, options=PRELOAD) as pair:
         handles = opened(pair)
         assert run(to_and_fro, *handles) == first
         close(handles[0])
@@ -107,7 +109,7 @@ def test_one_thread_drives_both_cards_and_the_run_repeats_to_the_picosecond(thre
 
 
 def test_the_holder_of_the_clock_is_named_and_time_stands_while_the_thread_is_outside():
-    with Pair(profile.load("gen2x4"), participants=1) as pair:
+    with Pair(profile.load("gen2x4"), participants=1, options=PRELOAD) as pair:
         cards, ends, _ = opened(pair)
         admin = pair.directory / "card1.sock.admin"
         assert (
@@ -127,7 +129,7 @@ def test_the_holder_of_the_clock_is_named_and_time_stands_while_the_thread_is_ou
 
 
 def test_a_simulator_that_waits_for_another_participant_is_said_on_stderr():
-    with Pair(profile.load("gen2x4"), participants=2) as pair:
+    with Pair(profile.load("gen2x4"), participants=2, options=PRELOAD) as pair:
         program = subprocess.Popen(
             [
                 sys.executable,
@@ -151,7 +153,7 @@ def test_a_simulator_that_waits_for_another_participant_is_said_on_stderr():
 
 @pytest.mark.parametrize("fast_path", [True, False])
 def test_a_notice_to_a_closed_or_absent_endpoint_is_counted_where_info_shows_it(fast_path):
-    with Pair(profile.load("gen2x4"), participants=1) as pair:
+    with Pair(profile.load("gen2x4"), participants=1, options=PRELOAD) as pair:
         cards, ends, regions = opened(pair)
         cards[1].write_register("FAST_PATH", HOST["FAST_PATH"].reset if fast_path else 0)
         owner = cards[1].endpoint(3)

@@ -20,7 +20,7 @@ OLD, NEW = 0x5A, 0xEE  # what there is to be read
 
 @pytest.fixture
 def pair():
-    with Pair() as pair:
+    with Pair(preload=True) as pair:
         pair.keys = pair.together((prepare,), (prepare,))
         yield pair
 

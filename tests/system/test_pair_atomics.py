@@ -78,7 +78,7 @@ def add_on_both(pair, count, many=4):
 
 
 def test_both_cards_add_at_once_and_the_counters_tell_which_part_replied():
-    with Pair() as pair:
+    with Pair(preload=True) as pair:
         pair.keys = pair.together((prepare,), (prepare,))
         assert add_on_both(pair, 150) == [[150, 150, 0]] * 2
         pair.second(allow, PLAIN & ~ATOMIC)
@@ -97,7 +97,7 @@ def test_both_cards_add_at_once_and_the_counters_tell_which_part_replied():
 
 
 def test_hardware_tells_what_may_not_be_too():
-    with Pair() as pair:
+    with Pair(preload=True) as pair:
         pair.keys = pair.together((prepare,), (prepare,))
         before = pair.second(seen)
         assert pair.first(adds, 0x5500, 20) == ([], ["REMOTE_BAD_KEY"] * 20)
@@ -127,7 +127,7 @@ def _sleep(side, microseconds):
     ids=["bit errors", "faults"],
 )
 def test_faults_of_the_cable_execute_nothing_twice_and_forget_nothing(options):
-    with Pair(options=options) as pair:
+    with Pair(options=options, preload=True) as pair:
         pair.keys = pair.together((prepare,), (prepare,))
         pair.together((_sleep, 1950), (_sleep, 1950))
         counts = [add_on_both(pair, 150, many) for many in (4, 1, 4)]
@@ -153,7 +153,7 @@ def _ask_and_halt(side, key, after):
 
 @pytest.mark.parametrize("after", [600, 1200, 2100])
 def test_a_halt_forgets_atomics_and_the_next_program_s_are_exact(after):
-    with Pair() as pair:
+    with Pair(preload=True) as pair:
         keys = pair.together((prepare,), (prepare,))
         pair.keys = pair.together(
             (_ask_and_halt, keys[1], after), (_ask_and_halt, keys[0], after + 150)

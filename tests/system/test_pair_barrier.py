@@ -17,7 +17,7 @@ OPCODE = int(re.search(r"BARRIER_OPCODE\s+(0x\w+)u", HEADER)[1], 16)
 
 @pytest.fixture(scope="module")
 def pair():
-    with Pair() as p:
+    with Pair(preload=True) as p:
         yield p
 
 

@@ -36,7 +36,7 @@ def memories(pair):
 @pytest.mark.parametrize("before", [50, -100])
 def test_a_put_waits_for_a_cable_that_is_pulled(before):
     """Under the put, `before` its time in microseconds, or when the cable is out already."""
-    with Pair(options=["--fault", "unplugged:{}:{}".format(*UNPLUGGED)]) as pair:
+    with Pair(options=["--fault", "unplugged:{}:{}".format(*UNPLUGGED)], preload=True) as pair:
         _, key = memories(pair)
         pair.first(Side.fill, "memory", 1)
         pair.second(Side.fill, "memory", None, 0xEE)
@@ -50,7 +50,7 @@ def test_a_put_waits_for_a_cable_that_is_pulled(before):
 
 
 def test_bit_errors_never_make_a_wrong_byte():
-    with Pair(options=["--ber", "4e-6"]) as pair:
+    with Pair(options=["--ber", "4e-6"], preload=True) as pair:
         _, key = memories(pair)
         pair.first(Side.fill, "memory", 1)
         pair.second(Side.fill, "memory", None, 0xEE)

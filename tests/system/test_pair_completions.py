@@ -32,7 +32,7 @@ BAD = [
 
 
 def opened(profile, rate):
-    return Pair(profile, options=["--set", f"pcie.completion_fault_rate={rate}"])
+    return Pair(profile, options=["--set", f"pcie.completion_fault_rate={rate}"], preload=True)
 
 
 def transfers(side, kind, source, target, blocks):

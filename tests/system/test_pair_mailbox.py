@@ -69,7 +69,7 @@ def close(side):
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_two_senders_and_one_receiver_exchange_messages_of_all_lengths_both_ways(seed, fast):
-    with Pair(seed=seed) as pair:
+    with Pair(seed=seed, preload=True) as pair:
         pair.together((Side.fast_path, fast), (Side.fast_path, fast))
         leaves = pair.second(open_leaves, pair.first(open_hub))
         pair.first(connect_hub, leaves)
@@ -107,7 +107,7 @@ def test_a_peer_that_is_gone_without_a_word_is_told():
     """One that cannot be reached at all: tests/software/test_mailbox.py, which need not simulate 40
     ms.
     """
-    with Pair() as pair:
+    with Pair(preload=True) as pair:
         leaves = pair.second(open_leaves, pair.first(open_hub))
         pair.first(connect_hub, leaves)
         pair.second(vanish)

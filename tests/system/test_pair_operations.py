@@ -24,7 +24,7 @@ def pair(request):
     """Both cards, each with regions of all rights, of reading and of writing alone; keys in
     `pair.keys[node]`.
     """
-    with Pair() as p:
+    with Pair(preload=True) as p:
         p.fast = request.param == "fast path"
         p.together(*[(Side.fast_path, p.fast)] * 2)
         p.keys = p.together((prepare,), (prepare,))

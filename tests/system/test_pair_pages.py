@@ -115,7 +115,7 @@ def inline_puts(side, key, puts):
 @pytest.fixture(scope="module", params=["fast path", "control program"])
 def pair(request):
     """Both cards with a region of each of SPACES; `pair.spaces[node][name]`."""
-    with Pair() as p:
+    with Pair(preload=True) as p:
         p.together(*[(Side.fast_path, request.param == "fast path")] * 2)
         p.spaces = [{}, {}]
         for n, name in enumerate(SPACES):

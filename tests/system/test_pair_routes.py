@@ -16,7 +16,7 @@ SIZE = 1 << 16
 
 @pytest.fixture(scope="module")
 def pair():
-    with Pair() as p:
+    with Pair(preload=True) as p:
         p.keys = p.together((Side.register, "memory", SIZE), (Side.register, "memory", SIZE))
         yield p
 

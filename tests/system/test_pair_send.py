@@ -20,7 +20,7 @@ FIRST, THEN = 0, 20  # microseconds to wait before posting
 @pytest.fixture(scope="module")
 def pair():
     """Both cards, with 256 KiB of `out` and `in` each."""
-    with Pair() as p:
+    with Pair(preload=True) as p:
         for name in ("out", "in"):
             p.together(*[(Side.register, name, SIZE, True, RIGHTS)] * 2)
         yield p
@@ -176,7 +176,7 @@ def test_a_cable_pulled_under_a_message_and_put_back_costs_neither_end_anything(
     """What waits longer than 40 ms ends as TIMEOUT: tests/firmware/test_mcp_send.py, which need not
     simulate them.
     """
-    with Pair(options=["--fault", "unplugged:1500:1700"]) as pair:
+    with Pair(options=["--fault", "unplugged:1500:1700"], preload=True) as pair:
         for name in ("out", "in"):
             pair.together(*[(Side.register, name, SIZE, True, RIGHTS)] * 2)
         pair.first(Side.fill, "out", 1)
@@ -188,7 +188,7 @@ def test_a_cable_pulled_under_a_message_and_put_back_costs_neither_end_anything(
 
 
 def test_bit_errors_never_make_a_wrong_message():
-    with Pair(options=["--ber", "4e-6"]) as pair:
+    with Pair(options=["--ber", "4e-6"], preload=True) as pair:
         for name in ("out", "in"):
             pair.together(*[(Side.register, name, SIZE, True, RIGHTS)] * 2)
         check(pair, *[[(8192, 8192 * n, ()) for n in range(8)]] * 2, (FIRST, FIRST))
