@@ -4,7 +4,7 @@
 
 from tests.system.soak_sample import sample
 
-RUNS = 52
+RUNS = 26
 # µs: the watchdog stops whatever it has to within 2 ms; `make soak` waits twice as long
 PATIENCE = 2500
 
