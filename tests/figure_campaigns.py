@@ -14,7 +14,7 @@ import pathlib
 import sys
 import time
 
-from tests.figure_rows import row
+from tests.figure_rows import NO_GOAL, row
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -75,6 +75,84 @@ def of_ethernet_strides(found):
             0,
         ),
     ]
+
+
+# A line of 10 Gb/s carries 1,250 MB/s; 4096 bytes have 48 of a packet, and 46 of each frame.
+ETHERNET_BOUNDS = {
+    profile: 1250 * 4096 / (4096 + 48 + 46 * frames)
+    for profile, frames in {"eth10g": 1, "eth10g-1500": 3}.items()
+}
+# Faults of a cable: name, options, least share of the loss-free rate in percent or None.
+ETHERNET_FAULTS = (
+    ("loss-0.1%", ("--count", "4", "--loss", "0.001"), 50),
+    ("late-0.1%", ("--count", "4", "--late", "0.001"), 50),
+    ("loss-1%", ("--loss", "0.01"), None),
+    ("late-1%", ("--late", "0.01"), None),
+    ("loss-5%", ("--count", "2", "--loss", "0.05"), None),
+)
+
+
+def ethernet_rate(ethernet, faults):
+    """Rate and one way over Ethernet: a direct cable, a switch, and a cable with faults."""
+    name = f"soak-ethernet-rate-{ethernet}"
+    bound = ETHERNET_BOUNDS[ethernet]
+
+    def group(run, profile, seed):
+        rows, wrong, clean = [], 0, None
+
+        def measure(*words):
+            nonlocal wrong
+            command = [sys.executable, "tests/soak/ethernet_rate.py", "--profile", ethernet, *words]
+            command += ["--seed", str(seed)]
+            found = result_of(run, command)
+            wrong += found["bytes_wrong"] + found["failed"]
+            return command, found
+
+        def add(what, value, unit, command, least):
+            new = row(f"{name}-{what}", value, unit, ">=", least or 0, command, ethernet, seed)
+            rows.append(new if least else {**new, "target": NO_GOAL})
+
+        for place, shape in {"cable": "pair", "switch": "star:2"}.items():
+            command, found = measure("--count", "2", "--shape", shape)
+            rate = found["MB_per_second"]
+            clean = clean or rate
+            share = round(100 * rate / bound, 1)
+            add(f"{place}-contiguous", share, f"% of {bound:.0f} MB/s, 1 MiB", command, 95)
+            unit = "ns one way, inline, from the call to the notice"
+            add(f"{place}-8-bytes", found["one_way_ns"], unit, command, None)
+        for what, words, least in faults:
+            command, found = measure(*words)
+            share = round(100 * found["MB_per_second"] / clean, 1)
+            add(what, share, f"% of {clean} MB/s without faults", command, least)
+        command = [sys.executable, "tests/figures.py", "--only", name]
+        unit = "bytes wrong, or puts that failed, in all of these runs"
+        rows.append(row(f"{name}-wrong", wrong, unit, "<=", 0, command, ethernet, seed))
+        return rows
+
+    return group
+
+
+def ethernet_star(ethernet):
+    """Four cards by one switch, all to all: whether each has its share, and nothing is lost."""
+
+    def group(run, profile, seed):
+        command = [sys.executable, "tests/soak/ethernet_star.py", "--profile", ethernet]
+        command += ["--megabytes", "2.4", "--seed", str(seed)]
+        found = result_of(run, command)
+        wrong = found["bytes_wrong"] + len(found["failed"])
+
+        def of(what, value, unit, sign, limit):
+            name = f"soak-ethernet-star-{ethernet}-{what}"
+            return row(name, value, unit, sign, limit, command, ethernet, seed)
+
+        least = of("least", min(found["MB_per_second"]), "MB/s sent, least of four cards", ">=", 0)
+        return [
+            of("jain", found["jain"], "Jain's index of four cards", ">=", 0.95),
+            {**least, "target": NO_GOAL},
+            of("wrong", wrong, "bytes wrong, or puts that failed", "<=", 0),
+        ]
+
+    return group
 
 
 def of_faults(found):
@@ -203,6 +281,10 @@ CAMPAIGNS = {
         1,
         soak("ethernet_strides", of_ethernet_strides, "--json"),
     ),
+    "soak-ethernet-rate-eth10g": (5, ethernet_rate("eth10g", ETHERNET_FAULTS)),
+    "soak-ethernet-rate-eth10g-1500": (3, ethernet_rate("eth10g-1500", ETHERNET_FAULTS[-1:])),
+    "soak-ethernet-star-eth10g": (2, ethernet_star("eth10g")),
+    "soak-ethernet-star-eth10g-1500": (2, ethernet_star("eth10g-1500")),
     "tests/soak/link_figures.py": (10, None),
     "bench-all": (10, suite),
     "synthesis-engines": (60, synthesis("engines")),

@@ -224,6 +224,14 @@ RESULTS = {
         {"seconds": 300.1, "bytes": 8, "bytes_wrong": 0},
         {"seconds": 300.1, "bytes": 8, "bytes_wrong": 1},
     ),
+    "soak-ethernet-rate-eth10g": (
+        {"MB_per_second": 1190.0, "one_way_ns": 1300, "failed": 0, "bytes_wrong": 0},
+        {"MB_per_second": 1100.0, "one_way_ns": 1300, "failed": 0, "bytes_wrong": 0},
+    ),
+    "soak-ethernet-star-eth10g": (
+        {"MB_per_second": [400.0, 390.0], "jain": 0.99, "failed": [], "bytes_wrong": 0},
+        {"MB_per_second": [400.0, 390.0], "jain": 0.99, "failed": ["TIMEOUT"], "bytes_wrong": 0},
+    ),
     "synthesis-core": ({"figures": [met()]}, {"figures": [met(**{"pass": False})]}),
 }
 
