@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import gc
 import json
 import os
 import pathlib
@@ -41,6 +42,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("dibber")
 
 
+# Designs are millions of small objects. Python's own threshold of 700 new objects makes the search
+# for cycles of garbage a large part of an elaboration.
+gc.set_threshold(50_000, 10, 2)
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--seed", type=int, default=1, help="seed of every random choice in the tests (default 1)"
@@ -77,7 +83,14 @@ LONG = (
     "test_pair_stride",
     "test_mpi4py",
     "test_selftest",
+    "test_spread",
+    "test_streams",
+    "test_same",
+    "test_completions",
     "test_bridged_card",
+    "test_deposit_path",
+    "test_rams",
+    "test_layer",
     "test_card",
     "test_card_engines",
     "test_paged_path",
