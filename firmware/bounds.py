@@ -7,7 +7,8 @@ The bounds come from the machine code, so they include all work of the compiler.
 function is the depth of its own instructions, plus a callee's where it calls one. Instructions are
 those of the longest path, with each loop at its maximum count in LOOPS. These are refused:
 recursion, jumps and calls with unknown targets, a loop that LOOPS does not have, and any change of
-the stack pointer other than the addition of a constant.
+the stack pointer other than the addition of a constant. A function may begin and end with the code
+of frames.S: that is taken as the function's own.
 
 The functions of ALIVE kick the watchdog. A counter or a mask bounds their calls, even if a list has
 become a circle. `silence` is the longest path from one kick to the next, in cycles: see CYCLES.
@@ -32,25 +33,14 @@ IMAGE = ROOT / "build" / "firmware" / "128k" / "mcp.elf"
 TOOLS = "riscv64-unknown-elf-"
 
 BRANCHES = {
-    "beq",
-    "bne",
-    "blt",
-    "bge",
-    "bltu",
-    "bgeu",
-    "beqz",
-    "bnez",
-    "blez",
-    "bgez",
-    "bltz",
-    "bgtz",
-    "bgt",
-    "ble",
-    "bgtu",
-    "bleu",
+    *("beq", "bne", "blt", "bge", "bltu", "bgeu", "bgt", "ble", "bgtu", "bleu"),
+    *("beqz", "bnez", "blez", "bgez", "bltz", "bgtz"),
 }
 
 ENDS = {"ret", "mret", "ebreak"}
+
+# How the names of frames.S begin.
+KEEP, RESTORE = "__riscv_save_", "__riscv_restore_"
 
 # The event loop, whose turns are counted one by one, and the functions that it calls.
 LOOP = "loop"
@@ -357,6 +347,22 @@ class Image:
             raise Unbounded(f"no table of jumps at 0x{base:x}")
         return targets
 
+    def along(self, address):
+        """The addresses of an instruction and of those that keep registers, if it calls them."""
+        mnemonic, operands = self.code[address]
+        if mnemonic != "jal" or operands[0] != "t0":
+            return [address]
+        at, found = int(operands[1], 16), [address]
+        if not self.starts.get(at, "").startswith(KEEP):
+            raise Unbounded(f"jal {','.join(operands)} at 0x{address:x}")
+        while self.code.get(at, ("", ())) != ("jr", ["t0"]):
+            mnemonic, operands = self.code.get(at, ("", [""]))
+            if mnemonic != "sw" and (mnemonic not in ("add", "addi") or operands[0] != "sp"):
+                raise Unbounded(f"0x{at:x} does more than keep registers")
+            found.append(at)
+            at += 4
+        return [*found, at]
+
     def step(self, address, begin):
         """(following addresses, called function or None) of an instruction of the function that
         begins at `begin`.
@@ -374,11 +380,13 @@ class Image:
             return set(), None
         if mnemonic == "j":
             target = int(operands[0], 16)
-            return (
-                (set(), target) if target in self.starts and target != begin else ({target}, None)
-            )
+            name = self.starts.get(target, RESTORE)
+            tail = target != begin and not name.startswith(RESTORE)
+            return (set(), target) if tail else ({target}, None)
         if mnemonic == "jal" and len(operands) == 1 and int(operands[0], 16) in self.starts:
             return {after}, int(operands[0], 16)
+        if len(self.along(address)) > 1:
+            return {after}, None
         if mnemonic == "jr" and operands[0] != "ra":
             return self.table(address), None
         if mnemonic in ("jal", "jalr", "jr"):
@@ -407,11 +415,12 @@ class Function:
             address, depth = todo.pop()
             if address not in image.code or image.code[address][0].startswith("."):
                 raise Unbounded(f"no instruction at 0x{address:x}")
+            behind = depth + sum(self._moved(image, at) for at in image.along(address))
             if address in self.edges:
-                if self.depth[address] != depth + self._moved(image, address):
+                if self.depth[address] != behind:
                     raise Unbounded(f"the stack at 0x{address:x} depends on the way there")
                 continue
-            self.depth[address] = depth + self._moved(image, address)
+            self.depth[address] = behind
             self.edges[address], called = image.step(address, start)
             if called is not None:
                 self.calls[address] = called
@@ -532,7 +541,7 @@ class Bounds:
 
     def _instruction(self, function, address):
         called = function.calls.get(address)
-        return 1 + (
+        return len(self.image.along(address)) + (
             0 if called is None or self.image.starts[called] in AT_MOST else self.cost(called)
         )
 
@@ -629,7 +638,9 @@ class Bounds:
     def _step(self, function, address):
         if address in self.kicks:
             return Ways(before=CYCLES["store"], behind=0)
-        cycles = CYCLES[KINDS.get(self.image.code[address][0], "other")]
+        cycles = sum(
+            CYCLES[KINDS.get(self.image.code[at][0], "other")] for at in self.image.along(address)
+        )
         own = Ways(cycles + HOLD if address in self.held else cycles)
         called = function.calls.get(address)
         return own if called is None else own + self.ways(called)

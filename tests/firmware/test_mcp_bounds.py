@@ -261,6 +261,12 @@ ENDS = {
         + function("f", "addi sp,sp,-32\naddi sp,sp,32\nret"),
         (32, 6),
     ),
+    "kept": (
+        function("main", "jal t0,__riscv_save_0\nnop\nj __riscv_restore_0")
+        + function("__riscv_save_0", "addi sp,sp,-16\nsw ra,12(sp)\njr t0")
+        + function("__riscv_restore_0", "lw ra,12(sp)\naddi sp,sp,16\nret"),
+        (16, 9),
+    ),
 }
 
 
@@ -287,6 +293,14 @@ REFUSED = {
         "main calls f calls main",
     ),
     "off_the_end": (function("main", "nop"), "no instruction"),
+    "keeps_and_works": (
+        function("main", "jal t0,__riscv_save_0\nret") + function("__riscv_save_0", "nop\njr t0"),
+        "does more than keep registers",
+    ),
+    "not_millicode": (
+        function("main", "jal t0,f\nret") + function("f", "addi sp,sp,-16\njr t0"),
+        "jal t0",
+    ),
 }
 
 
