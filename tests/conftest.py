@@ -2,7 +2,6 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import gc
 import json
 import os
 import pathlib
@@ -13,6 +12,7 @@ import sys
 import hypothesis
 import hypothesis.configuration
 import pytest
+from dibber.common.garbage import search_seldom
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "figures"
@@ -42,9 +42,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("dibber")
 
 
-# Designs are millions of small objects. Python's own threshold of 700 new objects makes the search
-# for cycles of garbage a large part of an elaboration.
-gc.set_threshold(50_000, 10, 2)
+search_seldom()
 
 
 def pytest_addoption(parser):

@@ -34,6 +34,7 @@ import sys
 from dibber_cli.pipe import quiet
 
 from netlist import FLIPFLOPS, LUT_MEMORIES, Netlist
+from dibber.common.garbage import search_seldom
 
 # What LiteX writes for its synchronisers on Xilinx parts.
 MULTIREG_LINE = r"^set_false_path .*-through \[get_nets .*mr_ff == TRUE"
@@ -349,6 +350,7 @@ def report(netlist, constraints):
 
 
 def main():
+    search_seldom()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("netlist", type=pathlib.Path)
     parser.add_argument("constraints", type=pathlib.Path)

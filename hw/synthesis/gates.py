@@ -32,6 +32,7 @@ import argparse
 import json
 import pathlib
 import sys
+from dibber.common.garbage import search_seldom
 
 
 class Unsupported(Exception):
@@ -279,6 +280,7 @@ def core():
 
 
 def main():
+    search_seldom()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("netlist", nargs="?", type=pathlib.Path)
     parser.add_argument("top", nargs="?")

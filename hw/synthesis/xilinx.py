@@ -44,6 +44,7 @@ import flow
 import netlist
 
 from dibber_cli.pipe import quiet
+from dibber.common.garbage import search_seldom
 
 HERE = pathlib.Path(__file__).parent
 KEPT = HERE / "boards.json"  # sizes of each design, as docs/synthesis.md has them
@@ -493,6 +494,7 @@ def write(designs):
 
 
 def main():
+    search_seldom()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(DESIGNS)} (default: all)"
