@@ -12,9 +12,11 @@ from tests.figure_rows import (
     of_element,
     of_latency,
     of_link,
+    of_patterns,
     of_rate,
     of_soak,
     of_stride,
+    of_window,
 )
 
 
@@ -172,6 +174,49 @@ def test_a_soak_is_right_or_wrong_and_a_link_has_its_least_share():
     ]
 
 
+def test_patterns_count_what_reaches_its_goal_and_name_the_worst():
+    points = [
+        ("direct", "NAS_LU_y 12", 470, 490),  # 95.9 %
+        ("direct", "NAS_LU_y 33", 460, 490),  # 93.9 %
+        ("direct", "SPECFEM3D_oc 493/3697", 222, 278),  # 79.9 %
+        ("packed", "NAS_LU_y 12", 1, 490),
+    ]
+    shares = {"NAS_LU_y 12": 0.99, "NAS_LU_y 33": 0.96, "SPECFEM3D_oc 493/3697": 0.5}
+    rows = of_patterns(report("patterns", points, of_contiguous=shares))
+    assert short(rows) == {
+        "patterns-gen2x4-vectors-of-contiguous": (96.0, ">= 97", False),
+        "patterns-gen2x4-vectors-of-bound": (93.9, ">= 95", False),
+        "patterns-gen2x4-vectors-at-95": (1, ">= 2", False),
+        "patterns-gen2x4-lists-of-bound": (79.9, ">= 90", False),
+        "patterns-gen2x4-lists-at-90": (0, ">= 1", False),
+        "patterns-gen2x4-bytes-wrong": (0, "<= 0", True),
+    }
+    assert [r.get("at") for r in rows[:2]] == ["NAS_LU_y 33", "NAS_LU_y 33"]
+    narrow = of_patterns(report("patterns", points, profile="gen2x1", of_contiguous=shares))
+    assert "patterns-gen2x1-vectors-of-contiguous" not in short(narrow)
+
+
+def test_the_windows_rows_are_shares_of_bounds_and_medians():
+    points = [
+        ("window-store", 1, 290, 300),
+        ("window-store", 2, 80, 100),
+        ("window-store", 64, 95, 100),
+        ("window-memcpy", 1, 294, 300),
+        ("remote-store", 1, 1.0, 0.7),
+        ("remote-store", 50, 1.1, 0.7),
+        ("remote-load", 50, 2.5, 1.3),
+        ("barrier", 50, 1.2, 0.9),
+    ]
+    assert short(of_window(report("window", points))) == {
+        "window-gen2x4-contiguous-of-bound": (96.7, ">= 90", True),
+        "window-gen2x4-strided-of-bound": (80.0, ">= 90", False),
+        "window-gen2x4-remote-store": (1.1, "<= 1.1", True),
+        "window-gen2x4-remote-load": (2.5, "<= 2.2", False),
+        "window-gen2x4-barrier": (1.2, "<= 1.2", True),
+        "window-gen2x4-bytes-wrong": (0, "<= 0", True),
+    }
+
+
 def test_the_groups_run_every_benchmark_once_and_stride_with_the_narrow_profiles(
     monkeypatch, tmp_path
 ):
@@ -203,9 +248,9 @@ def test_the_groups_run_every_benchmark_once_and_stride_with_the_narrow_profiles
         if name not in ("stride", "speed")
         for row in function("gen2x4", 1)
     ]
-    assert sorted(rows) == [
-        (t, "gen2x4") for t in ("bidir", "block", "element", "latency", "link", "rate", "soak")
-    ] + [("stride", "gen1x1"), ("stride", "gen2x1")]
+    once = ("bidir", "block", "element", "latency", "link", "patterns", "rate", "soak", "window")
+    narrow = [("stride", "gen1x1"), ("stride", "gen2x1"), ("patterns", "gen2x1")]
+    assert sorted(rows) == sorted([*((test, "gen2x4") for test in once), *narrow])
     assert all(
         any(c == ["make", "simulator", f"PROFILE={profile}"] for c in ran) for _, profile in rows
     )
