@@ -134,11 +134,14 @@ static pid_t begin_pulling(void)
 
 static void iperf3(const char *options)
 {
-	pid_t server = serve("iperf3 -s -1 --json --logfile /tmp/iperf3");
+	/* By itself iperf3 ends a test in which nothing came for 120 s. A slow simulator may need
+	 * longer to notice a cable that was pulled, and then TCP waits. */
+	pid_t server = serve("iperf3 -s -1 --json --rcv-timeout 1200000 --logfile /tmp/iperf3");
 
 	wait_for_server(5201);
-	/* Without intervals, which would be many: the card is slow. */
-	run("iperf3 -c " FAR_ADDRESS " --json -i 0 %s", options);
+	/* Without intervals, which would be many. A small buffer, because iperf3 ends when its
+	 * socket has taken all bytes, not when the other end has them. */
+	run("iperf3 -c " FAR_ADDRESS " --json -i 0 -w 64K %s", options);
 	end_server(server);
 	expect("all is sent", number_of("\"sum_sent\"", "\"bytes\"") >= STREAM, 1);
 }
