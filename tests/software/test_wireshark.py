@@ -2,10 +2,12 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import os
 import pathlib
 import struct
 import subprocess
 import sys
+import tempfile
 from random import Random
 
 import pytest
@@ -18,10 +20,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARDS = b"\x02DIB\0\0", b"\x02DIB\0\1"
 
 
+# Since 4.4, Wireshark loads no script for root.
+NOBODY = 65534
+USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
 @pytest.fixture(scope="module")
-def dissect(tmp_path_factory):
+def dissect():
     """Rows of fields that tshark shows of frames."""
-    folder = tmp_path_factory.mktemp("wireshark")
+    with tempfile.TemporaryDirectory(prefix="dibber-wireshark-") as folder:
+        os.chmod(folder, 0o755)
+        yield dissector(pathlib.Path(folder))
+
+
+def dissector(folder):
     generate = ROOT / "software" / "wireshark" / "generate.py"
     subprocess.run([sys.executable, generate, folder], check=True)
 
@@ -39,6 +51,8 @@ def dissect(tmp_path_factory):
             capture_output=True,
             text=True,
             check=True,
+            env={**os.environ, "HOME": str(folder)},
+            **USER,
         )
         return [line.split("|") for line in shown.stdout.splitlines()]
 
