@@ -81,6 +81,10 @@ class Rows:
         self.add(name, value, unit, ">=", 0)
         self.rows[-1]["target"] = NO_GOAL
 
+    def add_bytes_wrong(self):
+        compared = f"of {self.report['bytes_compared']} compared"
+        self.add("bytes-wrong", self.report["bytes_wrong"], compared, "<=", 0)
+
 
 def of_stride(report):
     """gen2x4: megabytes a second. Every profile: shares of the bound."""
@@ -152,9 +156,7 @@ def of_bidir(report):
 
 def of_element(report):
     rows = Rows(report)
-    rows.add(
-        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
-    )
+    rows.add_bytes_wrong()
     return rows.rows
 
 
@@ -178,9 +180,7 @@ def of_link(report):
         97,
         least(points(report, "payload-share")),
     )
-    rows.add(
-        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
-    )
+    rows.add_bytes_wrong()
     return rows.rows
 
 
@@ -225,9 +225,7 @@ def of_patterns(report):
         reached = sum(share(p) >= goal for p in found)
         rows.add(f"{kind}-of-bound", share(worst), "%", ">=", goal, worst)
         rows.add(f"{kind}-at-{goal}", reached, f"of {all_} {kind}", ">=", all_)
-    rows.add(
-        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
-    )
+    rows.add_bytes_wrong()
     return rows.rows
 
 
@@ -242,9 +240,7 @@ def of_window(report):
     for series, most in (("remote-store", 1.1), ("remote-load", 2.2), ("barrier", 1.2)):
         median = value_at(report, series, 50)["value"]
         rows.add(series, median, "us, median, at 3 m", "<=", most)
-    rows.add(
-        "bytes-wrong", report["bytes_wrong"], f"of {report['bytes_compared']} compared", "<=", 0
-    )
+    rows.add_bytes_wrong()
     return rows.rows
 
 

@@ -123,16 +123,13 @@ def measured(test, profile, seed, *options):
     return json.loads((out / f"{test}-{profile}.json").read_text())
 
 
-def benchmark(test):
-    return lambda profile, seed: READERS[test](measured(test, profile, seed))
+def benchmark(test, other=None):
+    """`other`: a profile in place of the one that was asked for."""
+    return lambda profile, seed: READERS[test](measured(test, other or profile, seed))
 
 
 def narrow(other):
     return lambda profile, seed: of_stride(measured("stride", other, seed, "--series", OURS))
-
-
-def patterns(other):
-    return lambda profile, seed: READERS["patterns"](measured("patterns", other, seed))
 
 
 def stride(profile, seed):
@@ -240,7 +237,7 @@ def groups(profile):
     found = {"stride": stride}
     found.update({test: benchmark(test) for test in READERS if test != "stride"})
     found.update({f"stride-{other}": narrow(other) for other in NARROW if other != profile})
-    found["patterns-gen2x1"] = patterns("gen2x1")
+    found["patterns-gen2x1"] = benchmark("patterns", "gen2x1")
     found["speed"] = speed
     found.update({file: recorded(file) for file in tests_with_figures()})
     found.update({name: campaign(name) for name in CAMPAIGNS})
