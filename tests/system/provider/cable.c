@@ -51,8 +51,10 @@ int main(int argc, char **argv)
 		taken = MPI_Wtime() - begin;
 		longest = taken > longest ? taken : longest;
 		go = MPI_Wtime() < until;
-		if (MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD))
+		if (MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD)) {
+			fprintf(stderr, "rank %d: broadcast failed\n", rank);
 			_Exit(3);
+		}
 	}
 	MPI_Finalize();
 	if (rank == 0)
