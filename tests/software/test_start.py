@@ -147,3 +147,16 @@ def test_every_module_that_is_started_by_name_is_started_without_the_current_fol
                 )
             ]
     assert len(listed) > 500 and wrong == []
+
+
+def test_a_command_that_only_looks_imports_no_numpy():
+    """The import took nearly half of the CPU time of a command (libdibber/late.py)."""
+    text = (
+        "import sys, libdibber, dibber_cli.main\n"
+        "from libdibber.late import np\n"
+        "assert dibber_cli.main.main(['list']) == 0 and 'numpy' not in sys.modules\n"
+        "assert np.arange(3).sum() == 3 and np.ndarray is sys.modules['numpy'].ndarray\n"
+        "assert 'arange' in vars(np)\n"
+    )
+    done = subprocess.run([PYTHON, "-P", "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -7,13 +7,16 @@ the bytes of the object.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import operator
 import os
 import re
 from typing import Any, SupportsIndex
 
-import numpy as np
 from dibber.interface.description import COMMAND, HOST, RIGHT, WALK, C
+
+from libdibber.late import np
 
 # Types of arguments. An object with the buffer protocol has no type before Python 3.12.
 Memory = Any

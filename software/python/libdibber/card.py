@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import atexit
 import ctypes
 import os
@@ -10,7 +12,6 @@ import time
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
-import numpy as np
 from dibber.interface.description import DOORBELL, HOST, C
 
 from libdibber import arguments
@@ -28,6 +29,7 @@ from libdibber.binding import (
     library,
 )
 from libdibber.endpoint import Endpoint
+from libdibber.late import np
 from libdibber.memory import Handle
 
 
@@ -66,7 +68,7 @@ def circle_of(
 
 # Cards that are open. They hold references to the memory that they can reach, so it stays until
 # they are closed.
-_open_cards: set["Card"] = set()
+_open_cards: set[Card] = set()
 
 CLOSE_SECONDS = 2
 

@@ -2,12 +2,13 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 from collections.abc import Iterable, Iterator
 from typing import Any, SupportsIndex, TypedDict, Unpack
 
-import numpy as np
 from dibber.interface.description import FLAG, OPCODE, RIGHT, C
 
 from libdibber import arguments
@@ -23,6 +24,7 @@ from libdibber.binding import (
     check,
     library,
 )
+from libdibber.late import np
 from libdibber.mailbox import Mailbox
 from libdibber.memory import Handle, Indexed, PagedRegion, Region
 from libdibber.walk import Walk

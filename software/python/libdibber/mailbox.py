@@ -8,14 +8,15 @@ data, peer = ours.receive()       # None when there is none
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import ctypes
 from typing import Any, SupportsIndex
-
-import numpy as np
 
 from libdibber.arguments import Memory, address, contiguous, whole, writeable
 from libdibber.background import FOR_EVER
 from libdibber.binding import DibberError, MailboxAddress, MailboxOptions, Message, check, library
+from libdibber.late import np
 
 MESSAGE, ROOM = 1, 2  # enum dib_mailbox_news
 
@@ -72,7 +73,7 @@ class Mailbox:
         handle, self._handle = self._handle, ctypes.c_void_p()
         self._caller.long(lambda: library().dib_mailbox_close(handle))
 
-    def __enter__(self) -> "Mailbox":
+    def __enter__(self) -> Mailbox:
         return self
 
     def __exit__(self, *_: object) -> None:

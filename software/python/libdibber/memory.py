@@ -2,18 +2,20 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import abc
 import ctypes
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Self, SupportsIndex, cast
 
-import numpy as np
 from dibber.interface.description import RIGHT, C
 
 from libdibber import arguments
 from libdibber.arguments import WRITE_RIGHTS, Memory, whole
 from libdibber.binding import Pages, check, library
+from libdibber.late import np
 from libdibber.walk import List, Walk
 
 LEAST, MOST = 12, 30  # log2 of a page's bytes, dib_register_pages()

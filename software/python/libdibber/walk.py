@@ -2,15 +2,17 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from dibber.interface.description import C
 
 from libdibber.arguments import some_bytes, whole
 from libdibber.binding import CSide, CWalk
+from libdibber.late import np
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Walk:
         return [o + entry for entry in entries for o in offsets]
 
     @classmethod
-    def of(cls, key: int, array: np.ndarray, base: int) -> "Walk":
+    def of(cls, key: int, array: np.ndarray, base: int) -> Walk:
         """The walk over a NumPy array whose region starts at address `base`, in the array's C
         order.
 

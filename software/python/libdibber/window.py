@@ -8,14 +8,15 @@ window.load(8, 8)
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import ctypes
 from typing import Any, SupportsIndex, TypedDict
-
-import numpy as np
 
 from libdibber import arguments
 from libdibber.arguments import Memory, contiguous, switch, whole
 from libdibber.binding import WindowOptions, check, library
+from libdibber.late import np
 from libdibber.memory import Handle
 
 LOAD, STORE, ADD = 1, 2, 4  # enum dib_window_access

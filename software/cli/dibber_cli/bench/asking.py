@@ -4,13 +4,15 @@ that took the completion.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import libdibber
-import numpy as np
 from dibber.interface.description import RIGHT, STATUS
+from libdibber.late import np
 
 from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 

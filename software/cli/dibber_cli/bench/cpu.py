@@ -11,7 +11,9 @@ kind to the CPU: the time to issue loads and stores overlaps with the time of me
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-import numpy as np
+from __future__ import annotations
+
+from libdibber.late import np
 
 from dibber_cli.bench.pattern import Pattern
 from dibber_cli.profile import Profile

@@ -2,10 +2,12 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import numpy as np
+from libdibber.late import np
 
 from dibber_cli.topology import Topology
 

@@ -4,13 +4,15 @@ takes the completions. Or it issues commands of one endpoint with an answer (ask
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import libdibber
-import numpy as np
 from dibber.interface.description import C
+from libdibber.late import np
 
 from dibber_cli.bench.asking import AskingProgram
 from dibber_cli.bench.point import FILL, GUARD

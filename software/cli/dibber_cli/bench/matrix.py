@@ -4,10 +4,12 @@ index; direct and packed.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from libdibber.late import np
 
 from dibber_cli.bench import session
 from dibber_cli.bench.pattern import Pattern

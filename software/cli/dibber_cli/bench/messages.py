@@ -8,13 +8,15 @@ postal     : sent at any time, buffered where it arrives, copied out: a mailbox,
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import libdibber
-import numpy as np
 from dibber.interface.description import STATUS
 from libdibber.binding import Clock
+from libdibber.late import np
 from libdibber.mailbox import MESSAGE, ROOM
 
 from dibber_cli.bench.pattern import Pattern

@@ -2,13 +2,14 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
 from libdibber import List, Walk
-from numpy.lib.stride_tricks import as_strided
+from libdibber.late import np
 
 from dibber_cli.bench.bound import Side
 
@@ -37,13 +38,13 @@ class Pattern:
     entries: tuple = ()
 
     @classmethod
-    def contiguous(cls, length: int, transfers: int = 1, offset: int = 0) -> "Pattern":
+    def contiguous(cls, length: int, transfers: int = 1, offset: int = 0) -> Pattern:
         return cls(length, (), length, transfers, offset)
 
     @classmethod
     def strided(
         cls, element: int, count: int, stride: int, transfers: int = 1, offset: int = 0
-    ) -> "Pattern":
+    ) -> Pattern:
         """`count` elements of `element` bytes, `stride` bytes apart; contiguous if that leaves no
         gap.
         """
@@ -54,7 +55,7 @@ class Pattern:
     @classmethod
     def indexed(
         cls, element: int, places: Iterable[int], span: int, transfers: int = 1, offset: int = 0
-    ) -> "Pattern":
+    ) -> Pattern:
         """An element of `element` bytes at each of `places`, which are counted in elements."""
         return cls(
             element, (), span, transfers, offset, tuple(element * int(place) for place in places)
@@ -81,7 +82,7 @@ class Pattern:
             (self.transfers - 1) * self.span + reach, self.transfers * self.span
         )
 
-    def packed(self) -> "Pattern":
+    def packed(self) -> Pattern:
         """The same payload without gaps: the packed buffer of a program."""
         return Pattern.contiguous(self.length, self.transfers)
 
@@ -103,7 +104,7 @@ class Pattern:
         Not of a list.
         """
         outer = tuple(reversed(self.levels))
-        return as_strided(
+        return np.lib.stride_tricks.as_strided(
             memory[self.offset + transfer * self.span :],
             (*(count for count, _ in outer), self.block),
             (*(stride for _, stride in outer), 1),

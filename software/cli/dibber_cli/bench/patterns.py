@@ -7,13 +7,15 @@ array of a pattern. Transfers under way at once are neighbours in the same grid,
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from libdibber.late import np
 
 from dibber_cli.bench import session
 from dibber_cli.bench.pattern import Pattern

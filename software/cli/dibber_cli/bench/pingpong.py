@@ -4,11 +4,13 @@ until they are there. Or one program issues commands with an answer (asking.py).
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from libdibber.late import np
 
 from dibber_cli.bench.asking import AskingProgram
 from dibber_cli.bench.point import FILL, GUARD

@@ -2,11 +2,13 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
+from libdibber.late import np
 
 from dibber_cli.bench.pattern import Pattern, copy
 

@@ -4,14 +4,16 @@ cut and link.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import libdibber
-import numpy as np
 from dibber.interface.description import RIGHT, STATUS
+from libdibber.late import np
 
 from dibber_cli import paths, topology
 from dibber_cli.bench import bound, cuts, session

@@ -4,13 +4,15 @@ compares every byte.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import libdibber
-import numpy as np
 from dibber.interface.description import RIGHT, C
 from libdibber import Walk
+from libdibber.late import np
 
 from dibber_cli.bench.messages import EXCHANGES, MAILBOX_ENDPOINT
 from dibber_cli.bench.point import FILL, Point
@@ -21,7 +23,7 @@ from dibber_cli.bench.program import TIMEOUT_NS, Failed, Program, reap
 # use.
 
 
-def put(worker: "Worker", source: Walk, target: Walk, **how: Any) -> None:
+def put(worker: Worker, source: Walk, target: Walk, **how: Any) -> None:
     if source.list or target.list:
         worker.endpoint.put_indexed(source, target, **how)
     elif source.levels or target.levels:
@@ -32,12 +34,12 @@ def put(worker: "Worker", source: Walk, target: Walk, **how: Any) -> None:
         )
 
 
-def put_inline(worker: "Worker", source: Walk, target: Walk, **how: Any) -> None:
+def put_inline(worker: Worker, source: Walk, target: Walk, **how: Any) -> None:
     data = worker.source.memory[source.offset : source.offset + source.length]
     worker.endpoint.put_inline(data.tobytes(), target.key, target.offset, **how)
 
 
-def get(worker: "Worker", source: Walk, target: Walk, *, node: int, tag: int, **_: Any) -> None:
+def get(worker: Worker, source: Walk, target: Walk, *, node: int, tag: int, **_: Any) -> None:
     """A get has no notice, so the other side learns nothing."""
     if source.list or target.list:
         worker.endpoint.get_indexed(source, target, node=node, tag=tag)

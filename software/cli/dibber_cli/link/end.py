@@ -4,11 +4,13 @@ selftest.examinee have such ends.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import libdibber
-import numpy as np
+from libdibber.late import np
 
 
 class End(Protocol):

@@ -4,14 +4,16 @@ simulator, they are simulated.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import libdibber
-import numpy as np
 from dibber.interface.description import HOST, PRBS, RIGHT, STATUS
+from libdibber.late import np
 
 from dibber_cli.link import pairs, status
 from dibber_cli.link.end import Both, End, Sender

@@ -2,6 +2,8 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import concurrent.futures
 import contextlib
 import functools
@@ -12,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import libdibber
-import numpy as np
 from dibber.interface.description import HOST
+from libdibber.late import np
 
 from dibber_cli import paths
 from dibber_cli.errors import CommandError
@@ -63,7 +65,7 @@ class Side(threading.Thread):
         self.ready: Answer = concurrent.futures.Future()
         self.start()
 
-    def call(self, task: Callable[["Side"], Any] | None) -> Answer:
+    def call(self, task: Callable[[Side], Any] | None) -> Answer:
         """Let the thread run task(side); returns a Future."""
         future: Answer = concurrent.futures.Future()
         self.tasks.put((task, future))
@@ -144,7 +146,7 @@ class Ends:
         numbers = range(len(uris)) if nodes is None else nodes
         self.sides = [Side(uri, node) for node, uri in zip(numbers, uris, strict=True)]
 
-    def __enter__(self) -> "Ends":
+    def __enter__(self) -> Ends:
         try:
             for ready in concurrent.futures.as_completed(
                 [side.ready for side in self.sides], START_SECONDS

@@ -4,10 +4,12 @@ Each byte is compared.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import libdibber
-import numpy as np
 from dibber.interface.description import RIGHT, STATUS, C
 from libdibber import Walk
+from libdibber.late import np
 
 from dibber_cli.selftest.examinee import Examinee, Impossible, Wrong
 

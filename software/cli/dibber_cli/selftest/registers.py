@@ -4,15 +4,17 @@ memory.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import struct
 import tempfile
 import zlib
 from collections.abc import Iterator
 
 import libdibber
-import numpy as np
 from dibber.interface.description import COUNTERS, FIRMWARE_HEADER, INTERFACE, MCP, C
 from libdibber import DibberError
+from libdibber.late import np
 
 from dibber_cli.link import tester
 from dibber_cli.link.status import fields

@@ -8,11 +8,13 @@ Every endpoint has a region of it.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import dataclasses
 from dataclasses import dataclass
 
-import numpy as np
 from dibber.interface.description import RIGHT
+from libdibber.late import np
 
 ENDPOINTS = (1, 2, 3)
 
@@ -83,7 +85,7 @@ class Shape:
             length *= count
         return length - self.cut
 
-    def moved(self, distance: int) -> "Shape":
+    def moved(self, distance: int) -> Shape:
         return dataclasses.replace(self, place=self.place + distance)
 
     def bytes(self) -> np.ndarray:

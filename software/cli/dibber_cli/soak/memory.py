@@ -6,10 +6,12 @@ memory.
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import zlib
 
-import numpy as np
 from dibber.interface.description import OPCODE
+from libdibber.late import np
 
 from dibber_cli.soak.layout import ARENA, TARGET, Region, Shape, fill, fill_source
 

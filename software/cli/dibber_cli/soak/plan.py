@@ -7,12 +7,14 @@ FENCE. All others have places of their own. No command may write the gaps betwee
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import random
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from dibber.interface.description import OPCODE, C
 from libdibber import List
+from libdibber.late import np
 
 from dibber_cli.soak import layout
 from dibber_cli.soak.commands import Command, Notice, Walk

@@ -2,16 +2,18 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import libdibber
-import numpy as np
 from dibber.interface.description import COMMAND, FLAG, OPCODE, RIGHT, C
 from libdibber import Walk
 from libdibber.binding import Completion, Event
+from libdibber.late import np
 
 from dibber_cli.soak import layout
 from dibber_cli.soak.commands import Command, Notice

@@ -2,12 +2,14 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import libdibber
-import numpy as np
+from libdibber.late import np
 
 from dibber_cli.bench.program import Program
 from dibber_cli.soak import player
