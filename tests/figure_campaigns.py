@@ -14,6 +14,8 @@ import pathlib
 import sys
 import time
 
+from dibber_cli.bench import mpi
+
 from tests.figure_rows import NO_GOAL, row
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -269,7 +271,35 @@ def bitstreams(board, seeds, targets):
 
 # Name: (minutes on two idle cores, function of run, profile and seed; None: the name is a file of
 # tests that record their figures).
+def mpi_ranks(ranks):
+    """Barrier and b_eff of Open MPI on so many ranks, with CPU time. b_eff has fewer repetitions
+    than its definition asks for: those of `dibber bench mpi`, which the row tells.
+    """
+
+    def group(run, profile, seed):
+        effective = f"b_eff={mpi.LONGEST},{mpi.RANDOMS},{mpi.REPETITIONS}"
+        command = ["dibber", "mpirun", "--profile", profile, "-n", str(ranks)]
+        command += ["build/ofi/dibber-mpi-bench", str(seed), "barrier", effective]
+        values, compared, wrong = mpi.parse(run(command))
+        found = {name: value for name, _, value in values}
+        few = f"1 of 3 repetitions, {mpi.RANDOMS} of 30 random patterns"
+        parts = (
+            ("barrier", "µs", None, ">=", 0),
+            ("b_eff", f"MB/s, messages up to {mpi.LONGEST} bytes, {few}", None, ">=", 0),
+            ("bytes-wrong", f"of {compared} compared", wrong, "<=", 0),
+        )
+        rows = []
+        for name, unit, value, sign, limit in parts:
+            value = round(found[name], 3) if value is None else value
+            new = row(f"mpi-{ranks}-ranks-{name}", value, unit, sign, limit, command, profile, seed)
+            rows.append(new if sign == "<=" else {**new, "target": NO_GOAL})
+        return rows
+
+    return group
+
+
 CAMPAIGNS = {
+    **{f"mpi-{ranks}-ranks": (10, mpi_ranks(ranks)) for ranks in mpi.RANKS},
     "soak-transfers": (30, soak("transfers", of_transfers, "--json", "--count", "20000")),
     "soak-faults": (25, soak("faults", of_faults, "--json", "--runs", "1000")),
     "soak-program-faults": (

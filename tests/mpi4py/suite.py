@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,10 +89,11 @@ def left_out():
     return found
 
 
-def run(ranks, modules="", topology=None, seconds=1800):
+def run(ranks, modules="", topology=None, seconds=1800, log=None):
     """Run the suite on so many ranks; returns a Result.
 
     modules : regular expression of its modules; "": all
+    log     : file that the output goes to while the suite runs; None: a temporary one
     """
     command = [sys.executable, "-P", "-m", "dibber_cli", "mpirun", "-n", str(ranks)]
     if topology:
@@ -102,23 +104,23 @@ def run(ranks, modules="", topology=None, seconds=1800):
     command += ["-i", modules] if modules else []
     for pattern in left_out():
         command += ["-x", pattern]
-    process = subprocess.Popen(
-        command,
-        cwd=tests_folder(),
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-    )
-    try:
-        text, _ = process.communicate(timeout=seconds)
-        code = process.returncode
-    except subprocess.TimeoutExpired:
-        # `dibber mpirun` ends its launcher and its simulator when it is asked to end.
-        process.terminate()
-        text, _ = process.communicate()
-        code = 124
+    with open(log, "w+b") if log else tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command,
+            cwd=tests_folder(),
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            code = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            # `dibber mpirun` ends its launcher and its simulator when it is asked to end.
+            process.terminate()
+            process.wait()
+            code = 124
+        output.seek(0)
+        text = output.read().decode(errors="replace")
     return Result(
         ran=[int(n) for n in re.findall(r"Ran (\d+) tests? in", text)],
         skipped=max([int(n) for n in re.findall(r"skipped=(\d+)", text)], default=0),
@@ -138,9 +140,8 @@ def main():
     good = True
     for ranks in () if arguments.bring else arguments.ranks or (2, 4):
         begin = time.monotonic()
-        found = run(ranks, arguments.modules, seconds=36000)
         log = FOLDER / f"{ranks}-ranks.log"
-        log.write_text(found.text, encoding="utf-8")
+        found = run(ranks, arguments.modules, seconds=36000, log=log)
         print(
             f"mpi4py's tests on {ranks} ranks: {max(found.ran, default=0)} ran, of them "
             f"{found.skipped} skipped by themselves; {len(found.failed)} failed; "

@@ -245,6 +245,17 @@ def test_a_campaign_s_rows_are_its_program_s_result(monkeypatch, name):
         assert all(r["pass"] for r in figures.campaign(name)("gen2x4", 1)) == passed
 
 
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_barrier_and_b_eff_of_mpi_are_rows_without_a_goal_and_wrong_bytes_fail(monkeypatch, wrong):
+    said = f"barrier 4 5.0512\nb_eff-longest 4 900\nb_eff 4 123.4567\ncompared 5000 {wrong}\n"
+    monkeypatch.setattr(figures, "run", lambda command, codes=(0,): said)
+    barrier, effective, bytes_wrong = figures.campaign("mpi-4-ranks")("gen2x4", 1)
+    assert (barrier["value"], effective["value"]) == (5.051, 123.457)
+    assert barrier["target"] == effective["target"] == figures.NO_GOAL
+    assert "1 of 30" in effective["unit"] and "-n 4" in effective["command"]
+    assert bytes_wrong["pass"] == (not wrong)
+
+
 def test_each_campaign_is_a_program_that_is_there():
     for name, (minutes, function) in figure_campaigns.CAMPAIGNS.items():
         assert minutes and name in figures.groups("gen2x4")

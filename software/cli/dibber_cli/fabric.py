@@ -96,21 +96,33 @@ def find_routes(uris: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def cards(
-    chosen: str, shape: str, seed: int, events: Iterable[str] = (), charged: bool = True
+    chosen: str,
+    shape: str,
+    seed: int,
+    events: Iterable[str] = (),
+    charged: bool = True,
+    timeline: str | None = None,
 ) -> Iterator[Network]:
     """The simulated cards of a topology, with routes between all of them. `events` are those of
-    `dibber sim start --at`. Without `charged` calls of the library take no simulated time.
+    `dibber sim start --at`. Without `charged` calls of the library take no simulated time. With
+    `timeline` the simulator writes what the cards do to that file.
 
     Their clock waits for no program, because programs meet before they open a card. The control
     program lies in each card from the start.
     """
+    written = () if timeline is None else (f"--timeline={timeline}",)
     free = () if charged else tuple(f"--set=cpu.{name}=0" for name in profile.CALLS)
     with Network(
         profile.load(chosen),
         shape,
         participants=0,
         seed=seed,
-        options=["--preload", str(paths.FIRMWARE), *(f"--at={event}" for event in events), *free],
+        options=[
+            *("--preload", str(paths.FIRMWARE)),
+            *(f"--at={event}" for event in events),
+            *free,
+            *written,
+        ],
     ) as network:
         # Cards at the two ends of a cable need no routes.
         if shape != "pair":
@@ -179,7 +191,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.program:
         raise CommandError("no program given", code=2)
     shape = shape_for(arguments.pes or 1, arguments.topology)
-    with cards(arguments.profile, shape, arguments.seed, arguments.at) as network:
+    with cards(
+        arguments.profile, shape, arguments.seed, arguments.at, timeline=arguments.timeline
+    ) as network:
         if arguments.pes:
             return _run_all(arguments.program, arguments.pes, network)
         return _run(arguments.program, network.uris)
@@ -214,7 +228,9 @@ def mpirun(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{PMPI} is not built", "install libopenmpi-dev, run 'make ofi'")
     shape = shape_for(arguments.ranks, arguments.topology)
     charged = not arguments.free_cpu
-    with cards(arguments.profile, shape, arguments.seed, arguments.at, charged) as network:
+    with cards(
+        arguments.profile, shape, arguments.seed, arguments.at, charged, arguments.timeline
+    ) as network:
         libraries = [PMPI] if arguments.strided else []
         command = mpirun_command(arguments.ranks, arguments.program, libraries)
         free = {} if charged else FREE_CPU
@@ -282,6 +298,11 @@ def _add_rest(p: argparse.ArgumentParser) -> None:
         "--topology",
         metavar="NAME|FILE",
         help="of the cards (default: a pair, for more ranks a star; see 'dibber sim start')",
+    )
+    p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what the cards do as Chrome trace events ('dibber timeline')",
     )
     p.add_argument(
         "--at",

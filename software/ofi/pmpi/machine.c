@@ -153,56 +153,117 @@ static void bounds(const struct pairs *pairs, int64_t *low, int64_t *high)
 	}
 }
 
-/* Make the memory of all pairs reachable. `base` is the buffer's address from the begin of the
- * region. Returns 0 or a negative FI_ number. */
-static int reach(struct request *request, struct pairs *pairs, bool directly, uint32_t *reached,
-		 int64_t *base)
+/* Make the memory of all pairs in `buffer` reachable. Returns 0 or a negative FI_ number. */
+static int hold(struct request *request, uint8_t *buffer, const struct pairs *pairs)
 {
 	struct dibber_fi_place place;
 	int64_t low = 0, high = 0;
 	uint64_t offset;
-	uint8_t *buffer;
 	int rc;
 
-	if (!pair_up(request, pairs, directly))
-		return -FI_ENOMEM;
-	buffer = request->temporary ? request->temporary : request->buffer;
 	bounds(pairs, &low, &high);
 	rc = provider.hold((uint8_t *)((uintptr_t)buffer + (uintptr_t)low), (size_t)(high - low), 0,
 			   &request->hold, &place, &offset);
 	if (!rc) {
-		*reached = place.key;
-		*base = (int64_t)offset - low;
-		return 0;
+		request->reached = place.key;
+		request->base = (int64_t)offset - low;
 	}
+	return rc;
+}
+
+static bool is_moving(const struct request *request)
+{
+	return __atomic_load_n(&request->counts.pending, __ATOMIC_ACQUIRE);
+}
+
+/* Pair all pieces, and make their memory reachable. Returns 0 or a negative FI_ number. */
+static int reach(struct request *request, struct pairs *pairs, bool directly)
+{
+	int rc;
+
+	if (!pair_up(request, pairs, directly))
+		return -FI_ENOMEM;
+	/* Of a message whose first pieces move already, the whole buffer is held. */
+	if (request->early && !request->temporary)
+		return 0;
+	if (request->early && is_moving(request)) {
+		free(request->temporary);
+		request->temporary = NULL;
+		return -FI_EAGAIN;
+	}
+	if (request->early) {
+		provider.release(request->hold, false);
+		request->hold = NULL;
+		request->early = 0;
+	}
+	rc = hold(request, request->temporary ? request->temporary : request->buffer, pairs);
+	if (!rc)
+		return 0;
 	directly = !request->temporary;
 	free(request->temporary);
 	request->temporary = NULL;
-	return directly && rc != -FI_EAGAIN ? reach(request, pairs, false, reached, base) : rc;
+	return directly && rc != -FI_EAGAIN ? reach(request, pairs, false) : rc;
 }
 
-static void move(struct request *request)
+/* Start the commands of all pairs but the first ones. Returns 0 or a negative FI_ number. */
+static int get(struct request *request, const struct pairs *pairs, unsigned int first)
 {
 	const struct offer *offer = &request->offer;
 	const struct rank *rank = &world.list[request->world];
-	struct pairs *pairs = malloc(sizeof(*pairs));
-	int64_t base = 0;
-	uint32_t reached = 0;
-	int rc = pairs ? reach(request, pairs, true, &reached, &base) : -FI_ENOMEM;
+	int rc = 0;
 
-	request->stage = rc == -FI_EAGAIN ? WAITS_FOR_REGION : MOVES;
-	for (unsigned int i = 0; !rc && i < pairs->count; i++) {
+	for (unsigned int i = first; !rc && i < pairs->count; i++) {
 		const struct pair *pair = &pairs->pair[i];
 		struct dib_side there =
 			side_of(&pair->there, offer->key, offer->base, rank->arena.key);
-		struct dib_side here = side_of(&pair->here, reached, base, arena_key());
+		struct dib_side here =
+			side_of(&pair->here, request->reached, request->base, arena_key());
 
 		rc = provider.get(&rank->arena, &there, &here, (uint32_t)piece_bytes(&pair->here),
 				  &request->counts);
 	}
+	return rc;
+}
+
+static void move(struct request *request)
+{
+	struct pairs *pairs = malloc(sizeof(*pairs));
+	int rc = pairs ? reach(request, pairs, true) : -FI_ENOMEM;
+
+	request->stage = rc == -FI_EAGAIN ? WAITS_FOR_REGION : MOVES;
+	if (!rc)
+		rc = get(request, pairs, request->early);
 	/* What is under way ends first. */
 	if (rc && request->stage == MOVES && !request->counts.error)
 		request->counts.error = -rc;
+	free(pairs);
+}
+
+/* The first pieces are in the offer, so they move while the table is got. Not if the whole message
+ * would need a buffer, or if no region is free now: then all pieces move when the table is here. */
+static void move_early(struct request *request)
+{
+	const struct offer *offer = &request->offer;
+	const struct piece plain = { .block = (uint32_t)offer->bytes };
+	const struct flat *flat;
+	struct pairs *pairs = malloc(sizeof(*pairs));
+	int rc;
+
+	if (!request->flat && request->type != MPI_DATATYPE_NULL)
+		request->flat = flat_get(request->type, request->count);
+	flat = request->flat;
+	if (pairs && flat && pieces_pair(pairs, &plain, 1, flat->table, flat->count) &&
+	    !hold(request, request->buffer, pairs)) {
+		if (pieces_pair(pairs, offer->first, FIRST, flat->table, flat->count)) {
+			request->early = pairs->count;
+			rc = get(request, pairs, 0);
+			if (rc && !request->counts.error)
+				request->counts.error = -rc;
+		} else {
+			provider.release(request->hold, false);
+			request->hold = NULL;
+		}
+	}
 	free(pairs);
 }
 
@@ -269,13 +330,6 @@ static void moved(struct request *request)
 		fail(request);
 		return;
 	}
-	if (request->stage == GETS_TABLE) {
-		if (pieces_make_sense(request->table, request->offer.pieces, request->offer.bytes))
-			move(request);
-		else
-			fail(request);
-		return;
-	}
 	if (request->temporary &&
 	    unpack(request, request->temporary, request->offer.bytes) != MPI_SUCCESS) {
 		fail(request);
@@ -283,6 +337,23 @@ static void moved(struct request *request)
 	}
 	tell_sender(request, false);
 	machine_finish(request, MPI_SUCCESS);
+}
+
+/* All pieces are known now, unless the table is wrong or did not come. Then what moves early ends
+ * before the message fails. */
+static void table_came(struct request *request)
+{
+	const struct offer *offer = &request->offer;
+
+	if (!request->table_counts.error && !request->counts.error &&
+	    !memcmp(request->table, offer->first, sizeof(offer->first)) &&
+	    pieces_bytes(request->table, offer->pieces) == offer->bytes) {
+		move(request);
+		return;
+	}
+	request->stage = MOVES;
+	if (!request->counts.error)
+		request->counts.error = FI_EIO;
 }
 
 static int get_table(struct request *request)
@@ -301,7 +372,17 @@ static int get_table(struct request *request)
 		return -FI_ENOMEM;
 	here.walk.offset = arena_offset(request->table);
 	request->stage = GETS_TABLE;
-	return provider.get(&rank->arena, &there, &here, bytes, &request->counts);
+	return provider.get(&rank->arena, &there, &here, bytes, &request->table_counts);
+}
+
+static bool makes_sense(const struct offer *offer)
+{
+	bool all = offer->pieces <= FIRST;
+	uint64_t first = pieces_bytes(offer->first, all ? offer->pieces : FIRST);
+
+	if (!first || offer->pieces > MOST_PIECES || offer->bytes > DIBBER_MAX_LENGTH)
+		return false;
+	return all ? first == offer->bytes : first < offer->bytes;
 }
 
 static void accept(struct request *request)
@@ -315,14 +396,14 @@ static void accept(struct request *request)
 	if (truncated) {
 		tell_sender(request, false);
 		machine_finish(request, MPI_ERR_TRUNCATE);
-	} else if (!offer->pieces || offer->pieces > MOST_PIECES ||
-		   (offer->pieces <= FIRST &&
-		    !pieces_make_sense(offer->first, offer->pieces, offer->bytes))) {
+	} else if (!makes_sense(offer)) {
 		fail(request);
 	} else if (offer->pieces <= FIRST) {
 		move(request);
 	} else if (get_table(request)) {
 		fail(request);
+	} else {
+		move_early(request);
 	}
 }
 
@@ -433,16 +514,22 @@ static bool send_goes_on(struct request *request)
 
 static bool receive_goes_on(struct request *request)
 {
+	if (request->stage == GETS_TABLE) {
+		if (__atomic_load_n(&request->table_counts.pending, __ATOMIC_ACQUIRE))
+			return false;
+		table_came(request);
+		return true;
+	}
+	if (is_moving(request))
+		return false;
 	if (request->stage == WAITS_FOR_REGION) {
 		/* A region may never become free. */
-		if (provider.lost(&world.list[request->world].arena))
+		if (request->counts.error || provider.lost(&world.list[request->world].arena))
 			fail(request);
 		else
 			move(request);
 		return request->stage != WAITS_FOR_REGION;
 	}
-	if (__atomic_load_n(&request->counts.pending, __ATOMIC_ACQUIRE))
-		return false;
 	moved(request);
 	return true;
 }

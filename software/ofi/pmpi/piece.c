@@ -44,18 +44,18 @@ static bool makes_sense(const struct piece *piece)
 	return bytes <= DIBBER_MAX_LENGTH;
 }
 
-bool pieces_make_sense(const struct piece *piece, unsigned int count, uint64_t bytes)
+uint64_t pieces_bytes(const struct piece *piece, unsigned int count)
 {
 	uint64_t sum = 0;
 
-	if (!count || count > MOST_PIECES || bytes > DIBBER_MAX_LENGTH)
-		return false;
+	if (count > MOST_PIECES)
+		return 0;
 	for (unsigned int i = 0; i < count; i++) {
 		if (!makes_sense(&piece[i]))
-			return false;
+			return 0;
 		sum += piece_bytes(&piece[i]);
 	}
-	return sum == bytes;
+	return sum <= DIBBER_MAX_LENGTH ? sum : 0;
 }
 
 /* `count` elements from `first` on of the outermost level. */

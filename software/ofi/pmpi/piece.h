@@ -37,8 +37,8 @@ struct pairs {
 
 uint64_t piece_bytes(const struct piece *piece);
 
-/* Whether pieces that another process has sent can be walked, and have `bytes` bytes together. */
-bool pieces_make_sense(const struct piece *piece, unsigned int count, uint64_t bytes);
+/* How many bytes pieces that another process has sent have together; 0 if they cannot be walked. */
+uint64_t pieces_bytes(const struct piece *piece, unsigned int count);
 
 /* Split both sequences where one of them has an edge; the longer one ends with the shorter one.
  * Returns false if that makes more than MOST_PIECES pairs. */

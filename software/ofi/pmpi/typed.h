@@ -87,8 +87,11 @@ struct request {
 	int world; /* the other side's rank */
 	struct piece *table;
 	size_t table_bytes;
+	unsigned int early; /* pairs that are moved while the table is got */
 	struct dibber_fi_hold *hold;
-	struct dibber_fi_counts counts;
+	uint32_t reached; /* key of the held memory */
+	int64_t base;	  /* the buffer's address from its begin */
+	struct dibber_fi_counts counts, table_counts;
 	uint8_t *temporary; /* of a type that no command writes */
 
 	/* A persistent request: its handle is the engine's, which the engine starts only when the

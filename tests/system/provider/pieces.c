@@ -102,8 +102,7 @@ int main(int argc, char **argv)
 		size_t length = there_length < here_length ? there_length : here_length, at = 0;
 		struct pairs pairs;
 
-		if (!pieces_make_sense(there, there_count, there_length) ||
-		    pieces_make_sense(there, there_count, there_length + 1))
+		if (pieces_bytes(there, there_count) != there_length)
 			return fail("pieces that make sense are refused, or others taken");
 		if (!pieces_pair(&pairs, there, there_count, here, here_count)) {
 			if (pairs.count < MOST_PIECES / 2)

@@ -432,6 +432,50 @@ static void many(void)
 			     lists[k][i]);
 }
 
+/* Sixteen pieces meet a nest whose blocks begin elsewhere: more edges than commands. The first
+ * pieces move before the receiver knows of that. */
+static void many_edges(void)
+{
+	enum { PIECES = 16, PLANES = 48, ROW = 11, BYTES = PLANES * ROW * ROW };
+	static uint8_t out[2 * BYTES], in[4 * BYTES], expected[4 * BYTES], packed[BYTES];
+	const int sizes[3] = { PLANES + 1, ROW + 3, ROW + 6 }, inside[3] = { PLANES, ROW, ROW };
+	const int starts[3] = { 1, 2, 3 };
+	int lengths[PIECES], at = 0;
+	MPI_Aint places[PIECES];
+	MPI_Datatype pieces[PIECES], from, to;
+
+	for (int i = 0; i < PIECES; i++) {
+		lengths[i] = 1;
+		places[i] = i * 500;
+		if (i < 2)
+			MPI_Type_contiguous(371, MPI_BYTE, &pieces[i]);
+		else if (i < PIECES - 1)
+			MPI_Type_vector(53, 7, 9, MPI_BYTE, &pieces[i]);
+		else
+			MPI_Type_vector(27, 9, 11, MPI_BYTE, &pieces[i]);
+	}
+	MPI_Type_create_struct(PIECES, lengths, places, pieces, &from);
+	MPI_Type_create_subarray(3, sizes, inside, starts, MPI_ORDER_C, MPI_BYTE, &to);
+	MPI_Type_commit(&from);
+	MPI_Type_commit(&to);
+	for (int i = 0; i < 2 * BYTES; i++)
+		out[i] = (uint8_t)(i * 7 + i / 251);
+	memset(in, 0xee, sizeof(in));
+	memset(expected, 0xee, sizeof(expected));
+	MPI_Pack(out, 1, from, packed, BYTES, &at, MPI_COMM_WORLD);
+	at = 0;
+	MPI_Unpack(packed, BYTES, &at, expected, 1, to, MPI_COMM_WORLD);
+	if (rank == 0)
+		MPI_Send(out, 1, from, 1, 9, MPI_COMM_WORLD);
+	else
+		MPI_Recv(in, 1, to, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	need(rank == 0 || !memcmp(in, expected, sizeof(in)), "wrong bytes among many edges");
+	for (int i = 0; i < PIECES; i++)
+		MPI_Type_free(&pieces[i]);
+	MPI_Type_free(&from);
+	MPI_Type_free(&to);
+}
+
 static void *talk(void *argument)
 {
 	int tag = 20 + (int)(intptr_t)argument;
@@ -492,6 +536,7 @@ int main(int argc, char **argv)
 		both_ways();
 		between_groups();
 		many();
+		many_edges();
 		collectives();
 		beside_a_hole();
 	}
