@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """List every clock crossing of a 7-series netlist, and end with 1 where one has no synchroniser or
-no constraint.
+no constraint. Transceivers may be those of UltraScale.
 
     python hw/synthesis/crossings.py NETLIST.json CONSTRAINTS.xdc TOP
 
@@ -62,6 +62,7 @@ WAIVED = {
 REFERENCES = {
     "pcie_s7": ["sys_clk"],
     "GTXE2_CHANNEL": ["GTREFCLK0"],
+    "GTHE3_COMMON": ["GTREFCLK00", "GTREFCLK01"],
     "GTPE2_COMMON": ["GTREFCLK0", "GTREFCLK1", "GTGREFCLK0", "GTGREFCLK1"],
 }
 

@@ -31,7 +31,11 @@ LUT_MEMORIES = {
 WRITE_ADDRESS = ("ADDRD", "A", *[f"A{n}" for n in range(6)])
 
 # the same clock
-BUFFERS = {"BUFG": "I", "BUFH": "I", "IBUF": "I", "IBUFDS": "I", "IBUFDS_GTE2": "I"}
+BUFFERS = {
+    **{"BUFG": "I", "BUFH": "I", "IBUF": "I", "IBUFDS": "I", "IBUFDS_GTE2": "I"},
+    # UltraScale. A BUFG_GT divides by 1 here.
+    **{"IBUFDS_GTE3": "I", "BUFG_GT": "I"},
+}
 MAKERS = {
     "PLLE2_ADV": ["CLKIN1"],
     "MMCME2_ADV": ["CLKIN1"],
@@ -48,7 +52,15 @@ CHANNEL = {
     "RXUSRCLK2": ["RXDATA", "RXCHARISK", "RXDISPERR", "RXNOTINTABLE"],
     "DRPCLK": ["DRPADDR", "DRPDI", "DRPDO", "DRPEN", "DRPRDY", "DRPWE"],
 }
+# Xilinx UG576: the same of UltraScale.
+CHANNEL_GTH = {
+    "TXUSRCLK2": ["TXDATA", "TXCTRL0", "TXCTRL1"],
+    "RXUSRCLK2": ["RXDATA", "RXCTRL0", "RXCTRL1"],
+    "DRPCLK": CHANNEL["DRPCLK"],
+}
 HARD = {
+    "GTHE3_CHANNEL": CHANNEL_GTH,
+    "GTHE3_COMMON": {"DRPCLK": CHANNEL["DRPCLK"]},
     "GTPE2_CHANNEL": CHANNEL,
     "GTXE2_CHANNEL": CHANNEL,
     "GTPE2_COMMON": {"DRPCLK": CHANNEL["DRPCLK"]},

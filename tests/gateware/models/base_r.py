@@ -307,3 +307,30 @@ def received(words):
         at = begin + (at - begin + 7) // 8 * 8  # the frame's last word ends here
         at -= at - begin and at % 4
     return frames
+
+
+# Gearbox ------------------------------------------------------------------------------------------
+
+
+class BitCutter:
+    """Blocks of a row of bits that comes in words of 40. A slip leaves out the next bit.
+
+    A word is cut when more than 40 bits are there, so that a slip finds a bit to leave out.
+    """
+
+    def __init__(self):
+        self.waiting = [0] * 40  # in front of the first word are the zeros of a register
+        self.row = []
+
+    def step(self, word, slip):
+        """Take a word's bits and then a slip; a block that is whole, or None."""
+        self.waiting += word
+        if len(self.waiting) > 40:
+            self.row += self.waiting[:40]
+            del self.waiting[:40]
+        if slip:
+            del self.waiting[0]
+        if len(self.row) < 66:
+            return None
+        bits, self.row = self.row[:66], self.row[66:]
+        return bits[0] << 1 | bits[1], sum(bit << n for n, bit in enumerate(bits[2:]))

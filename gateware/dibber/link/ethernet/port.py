@@ -14,7 +14,7 @@ from dibber.link.ethernet.transmitter import FrameTransmitter
 from dibber.link.peer import RoundTrip
 
 # Units in the receive buffers by channel: docs/design/ethernet.md. BULK has what 10 Gb/s bring in
-# 3 µs, two frames of the longest packet, and the quarter that the other end does not know of yet.
+# 3 µs, two frames of the longest packet, and 256 units that the other end does not know of yet.
 BUFFER_UNITS = (256, 512, 2048, 64)
 # Units that may wait for the MAC. BULK has the longest packet of 530 units, and the next one.
 QUEUE_UNITS  = (64, 128, 1088, 64)

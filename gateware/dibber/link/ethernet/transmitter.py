@@ -62,6 +62,17 @@ class FrameScheduler(LiteXModule):
 
 # Status -------------------------------------------------------------------------------------------
 
+# 256 units are half of the longest packet. A buffer of 2,048 has room for three of these, and the
+# fourth waits for its credit through a switch: docs/design/ethernet.md, "Through a switch".
+TOLD_UNITS = 256
+
+def told_at(depth):
+    """Units of room that the other end does not know of, from which on a STATUS frame is due.
+
+    A quarter of the buffer of `depth` units, but at most TOLD_UNITS.
+    """
+    return min(depth//4, TOLD_UNITS)
+
 class StatusSchedule(LiteXModule):
     """When a STATUS frame is due, which channel's position it tells, and which channel's credit the
     next DATA frame tells.
@@ -105,7 +116,7 @@ class StatusSchedule(LiteXModule):
         later   = Signal(channels)  # those behind the channel whose position was told last
         age     = Signal(max=period)
         state   = Signal(state_bits) # that was told last
-        lags    = Signal(channels)  # a quarter of the buffer was not told
+        lags    = Signal(channels)  # so much room was not told that a STATUS frame is due
         changed = Signal(channels)
         behind  = Signal(channels)  # of these, those behind the present channel
         pick    = Signal(channels)
@@ -114,7 +125,7 @@ class StatusSchedule(LiteXModule):
             lag   = Signal(16, name=f"lag{n}")
             self.comb += lag.eq(credit - known)
             self.sync += [
-                lags[n].eq(lag >= depth//4),
+                lags[n].eq(lag >= told_at(depth)),
                 changed[n].eq(lag != 0),
                 If(self.sent | (self.told & (self.channel == n)), known.eq(credit)),
             ]
@@ -286,8 +297,8 @@ class FrameTransmitter(LiteXModule):
     """Send the fragments of all channels, and STATUS frames.
 
     A STATUS frame is due when what it says of the state has changed, when `period` cycles have
-    passed since the last one, when a channel has room for a quarter of its buffer that the other
-    end does not know of, and for a ping and its answer. It goes before DATA. Each DATA frame tells
+    passed since the last one, when a channel has as much room as told_at() says that the other end
+    does not know of, and for a ping and its answer. It goes before DATA. Each DATA frame tells
     the credit of one channel, if possible of one whose credit has changed.
 
     A frame that has begun goes on without a gap, because all of it is here.
