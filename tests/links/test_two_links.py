@@ -136,7 +136,7 @@ PULLS = {
 # Cards 0 and 1 use cable 0, of link 0 of card 0, and cable 3, of link 1 of card 1.
 STAR_PULLS = {"cable 0": [(3000, "pull cable0")], "cable 3": [(3000, "pull cable3")]}
 CLOSE_NS = 400_000  # a card sees that its own link is down …
-FAR_NS = 4_000_000  # … but of another card's link only that its packets are lost
+FAR_NS = 1_500_000  # … but of another card's link only that its packets are lost
 
 
 def put_both_ways(shape, pulls, seed):
