@@ -12,9 +12,8 @@
 #include "flows/flow.h"
 #include "trace.h"
 
-/* The number of hops is in the lowest bits of a route. Bit 3 is its link, on a card with two. */
+/* The number of hops is in the lowest bits of a route. */
 #define HOPS(route) ((route) & 0xf)
-#define LINK_BIT    8u
 
 static struct set known;	    /* nodes that have routes */
 static uint32_t seen[DIBBER_NODES]; /* what it acknowledged last, on both lanes */
@@ -44,14 +43,14 @@ RARE void routes_boot(void)
 RARE bool route_is_possible(uint32_t route)
 {
 	if (FIELD_GET(LINK, TWO, REG_READ(LINK)))
-		route &= ~LINK_BIT;
+		route &= ~DIBBER_ROUTE_LINK;
 	return HOPS(route) <= DIBBER_ROUTE_HOPS;
 }
 
 /* Whether the link of a route is among `links`, one bit a link. */
 static bool begins_at(uint32_t route, uint32_t links)
 {
-	return links >> (route & LINK_BIT ? 1 : 0) & 1;
+	return links >> (route & DIBBER_ROUTE_LINK ? 1 : 0) & 1;
 }
 
 static uint32_t current_route(uint32_t node)

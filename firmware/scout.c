@@ -28,12 +28,14 @@ static struct {
 	uint32_t timeout;
 	bool solicit;
 } asked;
+static uint32_t born; /* the card's clock when this program began, in bits 31:8 */
 uint32_t scout_waiting;
 
 RARE void scout_boot(void)
 {
 	/* An answer to the last program's scout may still come. */
 	asked.sequence = cpu_cycles();
+	born = REG_READ(CYCLES_LOW) << 8;
 }
 
 static RARE void end(uint32_t node, enum dibber_status status, enum heard heard, uint32_t value)
@@ -79,6 +81,15 @@ RARE uint32_t scout_step(void)
 	return 1;
 }
 
+/* What a scout learns of this card. A sender that meets this node twice knows by it whether that is
+ * one card with two links, or two cards with one number. */
+static RARE uint32_t word_of(uint32_t back)
+{
+	uint32_t two = FIELD_GET(LINK, TWO, REG_READ(LINK));
+
+	return two ? born | DIBBER_SCOUTED_TWO | (back & DIBBER_ROUTE_LINK) : 0;
+}
+
 RARE uint32_t scout_handler(void)
 {
 	uint32_t came = REG_READ(SCOUT);
@@ -92,14 +103,14 @@ RARE uint32_t scout_handler(void)
 		if (!scout_waiting || number != asked.number)
 			mcp_shared.strays++;
 		else if (source != command_node)
-			end(source, DIBBER_STATUS_OK, HEARD_NODE, 0);
+			end(source, DIBBER_STATUS_OK, HEARD_NODE, back);
 		else if (reply)
 			end(source, DIBBER_STATUS_OK, HEARD_SWITCH, back);
 		else
-			end(source, DIBBER_STATUS_OK, HEARD_SELF, 0);
+			end(source, DIBBER_STATUS_OK, HEARD_SELF, back & DIBBER_ROUTE_LINK);
 	} else if (route_is_possible(back) && REG_READ(SCOUT_SPACE)) {
 		REG_WRITE(SCOUT_ROUTE, back);
-		REG_WRITE(SCOUT_BACK, 0);
+		REG_WRITE(SCOUT_BACK, word_of(back));
 		REG_WRITE(SCOUT_NUMBER, number);
 		REG_WRITE(SCOUT_START, FIELD_PUT(SCOUT_START, TARGET, source) |
 					       FIELD_PUT(SCOUT_START, REPLY, 1));

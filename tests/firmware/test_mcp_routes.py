@@ -238,6 +238,16 @@ def test_a_scout_is_answered_by_the_way_that_it_names(card):
     assert card.scouts == [(7, 1, word(3, 4), 0, 0x1234)] and card.shared("scouts") == 1
 
 
+def test_an_answer_of_a_card_with_two_links_says_which_one_the_scout_came_by(card):
+    card.links(3)
+    for back in (word(3), word(3) | LINK_1):
+        card.scout(7, 1, back)
+        card.step()
+    words = [scout.back for scout in card.scouts]
+    assert [scout.route for scout in card.scouts] == [word(3), word(3) | LINK_1]
+    assert words[0] & 0xFF == C.SCOUTED_TWO and words[1] == words[0] | C.ROUTE_LINK
+
+
 def test_a_flood_of_scouts_is_answered_as_far_as_there_is_space(card):
     card["SCOUT_SPACE"] = 2
     for n in range(9):
@@ -267,19 +277,22 @@ def test_ours_ends_with_its_answer(card):
         word(14, 15),
     )
     card.scout(9, scout.number + 1, reply=True)  # another's
-    card.scout(9, scout.number, reply=True)
+    card.scout(9, scout.number, 0x70C, reply=True)
     card.step()
     [entry] = card.entries()
     assert (entry.status, entry.node, entry.key, entry.cookie) == (STATUS.OK, 9, 0, 0x5C07)
+    assert entry.length == 0x70C  # what the other card said of itself
     assert card.shared("strays") == 1
 
 
-def test_ours_ends_when_it_comes_round(card):
+@pytest.mark.parametrize("link", [0, LINK_1])
+def test_ours_ends_when_it_comes_round(card, link):
     assert ask(card, (1, 0, 15)) is None
-    card.scout(0, card.scouts[0].number)
+    card.scout(0, card.scouts[0].number, word(1) | link)
     card.step()
     [entry] = card.entries()
     assert (entry.status, entry.node, entry.key) == (STATUS.OK, 0, 1) and len(card.scouts) == 1
+    assert entry.length == link
 
 
 @pytest.mark.parametrize(

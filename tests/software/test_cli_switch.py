@@ -26,7 +26,7 @@ NONE = {"kind": "none", "number": 0}
 RING = {
     "own": 1,
     "hosts": [0, 1, 2],
-    "uplink": to(1, 2),
+    "uplinks": [to(1, 2)],
     "switches": [
         {"ports": 4, "level": 0, "peers": [host(0), to(1, 0), to(1, 1), to(2, 0)]},
         {"ports": 4, "level": 1, "peers": [to(0, 1), to(0, 2), host(1), to(2, 1)]},
@@ -42,8 +42,8 @@ def test_a_route_has_its_turns_modulo_16():
 
 def test_the_way_to_each_switch_is_the_shortest_and_does_not_pass_it():
     # From port 2 of switch 1: out at port 0, that is 2 below, to port 1 of switch 0.
-    assert switch.ways(RING) == {1: ((), 2), 0: ((2,), 1), 2: ((1,), 1)}
-    assert switch.ways({**RING, "uplink": host(0), "switches": []}) == {}
+    assert switch.ways(RING) == {1: ((), 2, 0), 0: ((2,), 1, 0), 2: ((1,), 1, 0)}
+    assert switch.ways({**RING, "uplinks": [host(0)], "switches": []}) == {}
 
 
 def test_the_tree_of_text_has_each_cable_and_draws_each_switch_once():
@@ -64,7 +64,7 @@ def test_the_tree_of_text_has_each_cable_and_draws_each_switch_once():
 
 def test_a_ring_is_a_line_of_its_nodes_and_a_graph_of_arrows():
     ring = {"nodes": 3, "order": [2, 1, None]}
-    found = {"own": 1, "hosts": [1, 2], "uplink": to(0, 1), "switches": [], "ring": ring}
+    found = {"own": 1, "hosts": [1, 2], "uplinks": [to(0, 1)], "switches": [], "ring": ring}
     assert drawing.lines(found) == ["node 2 → node 1 → address 2, no answer → node 2"]
     edges = [line.strip() for line in drawing.dot(found).splitlines() if "->" in line]
     assert edges == ["a0 -> a1;", "a1 -> a2;", "a2 -> a0;"]
@@ -81,7 +81,7 @@ def test_the_graph_has_each_cable_once():
         "s1 -- s2 [taillabel=3, headlabel=1];",
         "s2 -- n2 [taillabel=2];",
     ]
-    pair = {"own": 0, "hosts": [0, 1], "uplink": host(1), "switches": []}
+    pair = {"own": 0, "hosts": [0, 1], "uplinks": [host(1)], "switches": []}
     assert "n0 -- n1;" in drawing.dot(pair)
 
 

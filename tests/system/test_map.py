@@ -23,7 +23,7 @@ def test_the_pair_is_mapped_and_its_routes_are_entered():
     cards = json.loads(done.stdout)
     for own, card in enumerate(cards):
         assert (card["own"], card["hosts"], card["switches"]) == (own, [0, 1], [])
-        assert card["uplink"] == {"kind": "host", "number": 1 - own}
+        assert card["uplinks"] == [{"kind": "host", "number": 1 - own}]
         assert [(r["node"], r["routes"], r["current"]) for r in card["routes"]] == [
             (1 - own, [[], None, None, None], 0)
         ]

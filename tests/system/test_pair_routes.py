@@ -25,8 +25,8 @@ def found(side):
     network = side.card.map()
     return (
         network.own,
-        network.uplink.kind,
-        network.uplink.number,
+        network.uplink[0].kind,
+        network.uplink[0].number,
         network.hosts,
         network.scouts,
         libdibber.routes_to(network, 1 - network.own),

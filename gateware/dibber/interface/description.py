@@ -71,6 +71,10 @@ CONSTANTS = (
         "switches; each switch has 4 more bits, the first one lowest. A switch adds its 4 bits "
         "to the number of the port by which the packet came, modulo its ports, and sends the "
         "packet from that port. With two links, bit 3 is the link that the route begins at"),
+    ("ROUTE_LINK",                8, "this bit of a route"),
+    ("SCOUTED_TWO",               4,
+        "word of a card that a scout came to: this bit says that it has two links, ROUTE_LINK is "
+        "the link that the scout came by, and 31:8 are its clock when its program began"),
     ("SCOUTS",                    4,
         "scouts and their answers that can wait for the control program"),
     ("ANYBODY",              0xffff,
@@ -498,7 +502,8 @@ ADMIN = struct("admin_command", 128, "a command of the administrator, in a slot 
 ROUTE_COMMAND = struct("route_command", 128,
     "SCOUT and ROUTE_SET, in a slot of endpoint 0. The completion of a scout has in `node` the "
     "node that answered, and in `key` 1 if the scout itself came back, or 2 if a switch answered. "
-    "Then `length` is the switch's word. Without an answer its status is TIMEOUT",
+    "Then `length` is the switch's word, otherwise as SCOUTED_TWO says; 0: a program without this "
+    "answered, or one link. Without an answer its status is TIMEOUT",
     Member("opcode",   "u8",  "enum opcode"),
     Member("flags",    "u8",  "0 or SOLICIT"),
     Member("place",    "u8",

@@ -33,6 +33,7 @@ FILES = (
     "ring_pair",
     "window",
     "teller",
+    "link_turns",
     "hold_off",
 )
 

@@ -11,9 +11,14 @@ from dibber_cli.errors import CommandError
 SECONDS = 60  # for Graphviz
 
 
+def host(peer: Mapping[str, Any]) -> str:
+    """A place of a node, with its link if the node has two."""
+    return f"node {peer['number']}" + (f" link {peer['link']}" if "link" in peer else "")
+
+
 def _name(peer: Mapping[str, Any]) -> str:
     if peer["kind"] == "host":
-        return f"node {peer['number']}"
+        return host(peer)
     return f"switch {peer['number']} port {peer['port']}"
 
 
@@ -41,15 +46,27 @@ def _branches(
 
 def lines(found: Mapping[str, Any]) -> list[str]:
     """The network as a tree from switch 0; a cable that closes a circle is drawn at both of its
-    ends. [] without a switch. A ring is a line with its first node at both ends.
+    ends. Switches that no cable joins to these have a tree of their own, and so has a node with
+    two links, if it has a cable without a switch. [] without all of this. A ring is a line with its
+    first node at both ends.
 
     found : a map as `dibber map --json` prints it
     """
     if found.get("ring"):
         return [" → ".join(_order(found["ring"]))]
-    if not found["switches"]:
-        return []
-    return ["switch 0", *_branches(found, 0, None, {0})]
+    drawn: set[int] = set()
+    text = []
+    for number in range(len(found["switches"])):
+        if number not in drawn:
+            drawn.add(number)
+            text += [f"switch {number}", *_branches(found, number, None, drawn)]
+    direct = [end["kind"] == "host" for end in found["uplinks"]]
+    if len(direct) > 1 and any(direct):
+        text.append(f"node {found['own']}")
+        for link, end in enumerate(found["uplinks"]):
+            name = "nobody" if end["kind"] == "none" else _name(end)
+            text.append(f"{'└' if link else '├'}─ link {link} ── {name}")
+    return text
 
 
 def _order(ring: Mapping[str, Any]) -> list[str]:
@@ -76,7 +93,8 @@ def _ring(found: Mapping[str, Any]) -> str:
 
 def dot(found: Mapping[str, Any]) -> str:
     """The network as a graph in Graphviz's language: boxes are switches, ellipses are nodes, and
-    the numbers at the ends of a cable are ports of the map. A ring's cables are arrows.
+    the numbers at the ends of a cable are ports of the map; the links of a node with two stand
+    at its end. A ring's cables are arrows.
     """
     if found.get("ring"):
         return _ring(found)
@@ -90,13 +108,20 @@ def dot(found: Mapping[str, Any]) -> str:
     for number, switch in enumerate(found["switches"]):
         for port, peer in enumerate(switch["peers"]):
             if peer["kind"] == "host":
-                text.append(f"  s{number} -- n{peer['number']} [taillabel={port}];")
+                link = f', headlabel="link {peer["link"]}"' if "link" in peer else ""
+                text.append(f"  s{number} -- n{peer['number']} [taillabel={port}{link}];")
             # A cable between switches is drawn from the end that comes first.
             elif peer["kind"] == "switch" and (number, port) <= (peer["number"], peer["port"]):
                 ends = f"taillabel={port}, headlabel={peer['port']}"
                 text.append(f"  s{number} -- s{peer['number']} [{ends}];")
-    if found["uplink"]["kind"] == "host":
-        text.append(f"  n{found['own']} -- n{found['uplink']['number']};")
+    for own, end in enumerate(found["uplinks"]):
+        # A cable between both links of this node is drawn once.
+        if end["kind"] != "host" or (end["number"] == found["own"] and own):
+            continue
+        labels = [f'taillabel="link {own}"'] if len(found["uplinks"]) > 1 else []
+        labels += [f'headlabel="link {end["link"]}"'] if "link" in end else []
+        label = f" [{', '.join(labels)}]" if labels else ""
+        text.append(f"  n{found['own']} -- n{end['number']}{label};")
     return "\n".join([*text, "}", ""])
 
 

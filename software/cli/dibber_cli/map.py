@@ -28,24 +28,38 @@ def turns_of(route: int) -> list[int]:
     """A route as the turns at its switches, -7 … 8."""
     return [
         turn if turn <= 8 else turn - 16
-        for n in range(route & 15)
+        for n in range(route & C.ROUTE_HOPS)
         for turn in [route >> 4 * (n + 1) & 15]
     ]
+
+
+def link_of(route: int) -> int:
+    """The link of the card that a route begins at."""
+    return 1 if route & C.ROUTE_LINK else 0
 
 
 def peer_text(peer: Mapping[str, Any]) -> str:
     """The other end of a cable of a plain map, as text."""
     if peer["kind"] == "switch":
         return f"switch {peer['number']} port {peer['port']}"
-    return {"none": "nobody", "host": f"node {peer['number']}"}[peer["kind"]]
+    return drawing.host(peer) if peer["kind"] == "host" else "nobody"
 
 
 def plain(network: Map) -> dict[str, Any]:
-    """A map as plain data."""
+    """A map as plain data. Hosts with two links have `link` at each of their places."""
+    switches = network.sw[: network.switches]
+    ends = [*network.uplink, *(peer for sw in switches for peer in sw.peer[: sw.ports])]
+    two = {end.number for end in ends if PEERS[end.kind] == "host" and end.port}
+    two |= {network.own} if network.links > 1 else set()
+    more = lambda peer: {
+        "none": {},
+        "host": {"link": peer.port} if peer.number in two else {},
+        "switch": {"port": peer.port},
+    }[PEERS[peer.kind]]
     described = lambda peer: {
         "kind": PEERS[peer.kind],
         "number": peer.number,
-        **({"port": peer.port} if PEERS[peer.kind] == "switch" else {}),
+        **more(peer),
     }
     nodes = lambda mask: [n for n in range(C.NODES) if mask >> n & 1]
     return {
@@ -54,7 +68,7 @@ def plain(network: Map) -> dict[str, Any]:
         "conflicts": nodes(network.conflicts),
         "scouts": network.scouts,
         "truncated": bool(network.truncated),
-        "uplink": described(network.uplink),
+        "uplinks": [described(peer) for peer in network.uplink[: network.links]],
         "switches": [
             {
                 "ports": sw.ports,
@@ -63,7 +77,7 @@ def plain(network: Map) -> dict[str, Any]:
                 "first": sw.first,
                 "peers": [described(peer) for peer in sw.peer[: sw.ports]],
             }
-            for sw in network.sw[: network.switches]
+            for sw in switches
         ],
     }
 
@@ -100,8 +114,9 @@ def ring_of(card: libdibber.Card, found: Mapping[str, Any]) -> dict[str, Any] | 
         return None
     order = [None] * place["nodes"]
     order[place["address"]] = found["own"]
-    if found["uplink"]["kind"] == "host":  # a ring of two needs no route
-        order[1 - place["address"]] = found["uplink"]["number"]
+    [uplink] = found["uplinks"]
+    if uplink["kind"] == "host":  # a ring of two needs no route
+        order[1 - place["address"]] = uplink["number"]
     for sw in found["switches"]:
         # The ring is a switch in the map. Its ports count onward from the lowest node.
         own = next(n for n, p in enumerate(sw["peers"]) if p == _host(found["own"]))
@@ -139,6 +154,7 @@ def known(card: libdibber.Card, node: int) -> dict[str, Any] | None:
     return {
         "node": node,
         "routes": [None if route is None else turns_of(route) for route in routes],
+        "links": [None if route is None else link_of(route) for route in routes],
         "current": current,
         "changes": changes,
         "heard_cycles_ago": age,
@@ -154,11 +170,17 @@ def sentence(found: Mapping[str, Any]) -> str:
         node for node in found["hosts"] if node != found["own"] and node not in found["unreachable"]
     ]
     if len(found["hosts"]) == 1 and not found["switches"]:
-        return f"node {found['own']}: nobody answers at the other end of the cable"
-    at = {
-        "host": "a direct cable",
-        "switch": f"{len(found['switches'])} switch{'es' * (len(found['switches']) != 1)}",
-    }[found["uplink"]["kind"]]
+        end = (
+            "the other end of the cable" if len(found["uplinks"]) == 1 else "the cables' other ends"
+        )
+        return f"node {found['own']}: nobody answers at {end}"
+    count = len(found["switches"])
+    at = f"{count} switch{'es' * (count != 1)}" if count else "a direct cable"
+    if len(found["uplinks"]) > 1:
+        at = ", ".join(
+            [at] * (count > 0)
+            + [f"link {n} to {peer_text(end)}" for n, end in enumerate(found["uplinks"])]
+        )
     if found.get("ring"):
         at = f"a ring of {found['ring']['nodes']} nodes"
     text = (
@@ -168,8 +190,8 @@ def sentence(found: Mapping[str, Any]) -> str:
     )
     if found["conflicts"]:
         text += (
-            f"; {', '.join(f'node {n}' for n in found['conflicts'])} answered in two places "
-            f"and gets no routes"
+            f"; {', '.join(f'node {n}' for n in found['conflicts'])}: more than one card has "
+            f"this number, which gets no routes"
         )
     if found["unreachable"]:
         text += (
@@ -198,7 +220,7 @@ def show(uri: str, found: Mapping[str, Any]) -> None:
     elif found.get("switches"):
         name = {
             "none": lambda p: "–",
-            "host": lambda p: f"node {p['number']}",
+            "host": drawing.host,
             "switch": lambda p: f"{p['number']}:{p['port']}",
         }
         widest = max(sw["ports"] for sw in found["switches"])
@@ -215,18 +237,26 @@ def show(uri: str, found: Mapping[str, Any]) -> None:
             ],
         )
         print("\n".join(["", *drawing.lines(found), ""]))
+    elif drawn := drawing.lines(found):
+        print("\n".join(["", *drawn, ""]))
     if found["routes"]:
-        way = lambda turns: "direct" if turns == [] else " ".join(f"{turn:+d}" for turn in turns)
+        two = len(found.get("uplinks", ())) > 1 or any(1 in r["links"] for r in found["routes"])
+
+        def way(route: Mapping[str, Any], place: int) -> str:
+            turns = route["routes"][place]
+            text = "direct" if turns == [] else " ".join(f"{turn:+d}" for turn in turns)
+            return f"link {route['links'][place]}: {text}" if two else text
+
         output.table(
             ["node", "current", "others", "changes"],
             [
                 (
                     r["node"],
-                    way(r["routes"][r["current"]]),
+                    way(r, r["current"]),
                     ", ".join(
-                        way(t)
-                        for n, t in enumerate(r["routes"])
-                        if t is not None and n != r["current"]
+                        way(r, n)
+                        for n, turns in enumerate(r["routes"])
+                        if turns is not None and n != r["current"]
                     )
                     or "–",
                     r["changes"],

@@ -7,7 +7,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import libdibber
 from dibber.interface.description import LINK_REASON, LINK_STATE, SWITCH, SWITCH_COUNTER, C
@@ -39,30 +39,43 @@ Task = Callable[[libdibber.Card, Sleep], Any]
 # Switches of a map --------------------------------------------------------------------------------
 
 
-def route_of(turns: Sequence[int]) -> int:
-    """A route as constant ROUTE_HOPS says."""
-    return len(turns) | sum((turn & 15) << 4 * (n + 1) for n, turn in enumerate(turns))
+def route_of(turns: Sequence[int], link: int = 0) -> int:
+    """A route as constant ROUTE_HOPS says, from a link of the card."""
+    hops = len(turns) | C.ROUTE_LINK * link
+    return hops | sum((turn & 15) << 4 * (n + 1) for n, turn in enumerate(turns))
 
 
-def ways(found: Mapping[str, Any]) -> dict[int, tuple[tuple[int, ...], int]]:
-    """{switch of a map: (turns of the shortest way there, the port where it arrives)}.
+class Way(NamedTuple):
+    """The way from a card to a switch. It does not pass the switch itself.
 
-    found : a map as `dibber map --json` prints it. The way does not pass the switch itself.
+    turns   : at the switches before
+    arrival : the port where it arrives
+    link    : of the card, where it begins
     """
-    if found["uplink"]["kind"] != "switch":
-        return {}
-    known: dict[int, tuple[tuple[int, ...], int]] = {
-        found["uplink"]["number"]: ((), found["uplink"]["port"])
-    }
+
+    turns: tuple[int, ...]
+    arrival: int
+    link: int
+
+
+def ways(found: Mapping[str, Any]) -> dict[int, Way]:
+    """{switch of a map: the shortest way there}.
+
+    found : a map as `dibber map --json` prints it
+    """
+    known: dict[int, Way] = {}
+    for link, end in enumerate(found["uplinks"]):
+        if end["kind"] == "switch":
+            known.setdefault(end["number"], Way((), end["port"], link))
     todo = list(known)
     while todo:
         number = todo.pop(0)
-        turns, arrival = known[number]
+        turns, arrival, link = known[number]
         switch = found["switches"][number]
         for port, peer in enumerate(switch["peers"]):
             if peer["kind"] == "switch" and peer["number"] not in known:
                 onwards = (*turns, (port - arrival) % switch["ports"])
-                known[peer["number"]] = (onwards, peer["port"])
+                known[peer["number"]] = Way(onwards, peer["port"], link)
                 todo.append(peer["number"])
     return known
 
@@ -72,11 +85,14 @@ class Remote:
 
     turns   : of the way there
     arrival : the port where the way arrives, by the switch's own count
+    link    : of the card, where the way begins
     """
 
-    def __init__(self, card: libdibber.Card, turns: Sequence[int], arrival: int) -> None:
+    def __init__(
+        self, card: libdibber.Card, turns: Sequence[int], arrival: int, link: int = 0
+    ) -> None:
         self.card, self.arrival = card, arrival
-        self.route = route_of(turns)
+        self.route = route_of(turns, link)
         self.back = route_of([-turn for turn in reversed(turns)])
 
     def _ask(self, question: int) -> int:
@@ -167,11 +183,11 @@ def remotes(card: libdibber.Card, attempts: int = 2) -> tuple[dict[str, Any], di
     """(map as plain data, {switch of the map: Remote}) of the switches that answer."""
     found = plain(card.map(attempts))
     by_number = {}
-    for number, (turns, port) in ways(found).items():
+    for number, (turns, port, link) in ways(found).items():
         switch = found["switches"][number]
         if switch["tells"]:
             arrival = (switch["first"] + port) % switch["ports"]
-            by_number[number] = Remote(card, turns, arrival)
+            by_number[number] = Remote(card, turns, arrival, link)
     return found, by_number
 
 

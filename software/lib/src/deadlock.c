@@ -26,15 +26,20 @@ static uint32_t channel_of(uint32_t number, uint32_t port)
 	return number * DIB_NETWORK_PORTS + port;
 }
 
-/* The place of a host: what is at the end of its cable. */
-static bool find_host(const struct dib_network *network, unsigned int node,
+/* The place of a host: what is at the end of the cable of its link. */
+static bool find_host(const struct dib_network *network, unsigned int node, uint32_t link,
 		      struct dib_neighbour *uplink)
 {
+	if (node == network->own) {
+		*uplink = network->uplink[link];
+		return uplink->kind != DIB_PEER_NONE;
+	}
 	for (uint32_t n = 0; n < network->switches; n++)
 		for (uint32_t port = 0; port < network->sw[n].ports; port++) {
 			const struct dib_neighbour *peer = &network->sw[n].peer[port];
 
-			if (peer->kind == DIB_PEER_HOST && peer->number == node) {
+			if (peer->kind == DIB_PEER_HOST && peer->number == node &&
+			    peer->port == link) {
 				*uplink = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH,
 								  .port = (uint8_t)port,
 								  .number = (uint16_t)n };
@@ -48,10 +53,10 @@ static bool find_host(const struct dib_network *network, unsigned int node,
 static bool add_way(const struct dib_network *network, const struct dib_way *way,
 		    struct graph *graph)
 {
-	uint32_t hops = way->route & 15u, held = NOBODY;
+	uint32_t hops = way->route & DIBBER_ROUTE_HOPS, held = NOBODY;
 	struct dib_neighbour at;
 
-	if (hops > DIBBER_ROUTE_HOPS || !find_host(network, way->source, &at))
+	if (!find_host(network, way->source, way->route & DIBBER_ROUTE_LINK ? 1 : 0, &at))
 		return false;
 	for (uint32_t i = 0; i < hops; i++) {
 		uint32_t turn = way->route >> (4 * (i + 1)) & 15u, port, channel;
@@ -76,8 +81,9 @@ static void add_routes(const struct dib_network *network, struct graph *graph)
 	struct dib_network seen = *network;
 
 	for (unsigned int from = 0; from < DIBBER_NODES; from++) {
-		if (!find_host(network, from, &seen.uplink))
-			continue;
+		memset(seen.uplink, 0, sizeof(seen.uplink));
+		for (uint32_t link = 0; link < DIB_LINKS; link++)
+			find_host(network, from, link, &seen.uplink[link]);
 		seen.own = (uint16_t)from;
 		for (unsigned int to = 0; to < DIBBER_NODES; to++) {
 			uint32_t routes[DIB_NETWORK_ROUTES];

@@ -27,10 +27,12 @@
 #define ATTEMPTS_CERTAIN 32u
 #define ATTEMPTS_FIRST	 8u
 
-/* The way is longer than a scout can take, so it is not tried. */
+/* A way that is longer than a scout can take is not tried. */
 struct way {
 	uint32_t hops;
 	uint8_t turn[2 * DIBBER_ROUTE_HOPS + 2];
+	uint8_t link; /* where it leaves this card */
+	uint8_t back; /* where it comes home */
 };
 
 struct mapping {
@@ -40,6 +42,7 @@ struct mapping {
 	struct dib_network *network;
 	struct way way[DIB_NETWORK_SWITCHES];	 /* the way to each switch, into its port 0 */
 	uint32_t identity[DIB_NETWORK_SWITCHES]; /* of switches that tell */
+	uint32_t word[DIBBER_NODES]; /* of a host that was met; 0: not by a second link */
 };
 
 /* What a switch says of itself. */
@@ -63,12 +66,13 @@ static struct way home(const struct way *way, const struct way *by)
 
 	for (uint32_t i = by->hops; i-- > 0;)
 		there.turn[there.hops++] = (TURNS - by->turn[i]) % TURNS;
+	there.back = by->link;
 	return there;
 }
 
 static uint32_t route_of(const struct way *way)
 {
-	uint32_t route = way->hops;
+	uint32_t route = way->hops | (way->link ? DIBBER_ROUTE_LINK : 0);
 
 	for (uint32_t i = 0; i < way->hops; i++)
 		route |= (uint32_t)way->turn[i] << (4 * (i + 1));
@@ -101,14 +105,19 @@ static int ask(struct mapping *mapping, const struct way *way, const struct way 
 	return ask_often(mapping, way, back, question, 1, from);
 }
 
-/* Whether a scout by this way comes round: 1, 0 or an error. */
+static uint8_t link_of(uint32_t word)
+{
+	return word & DIBBER_ROUTE_LINK ? 1 : 0;
+}
+
+/* Whether a scout by this way comes round, by the link where it shall: 1, 0 or an error. */
 static int returns(struct mapping *mapping, const struct way *way)
 {
 	static const struct way nowhere;
 	struct dib_heard_from from;
 	int heard = ask(mapping, way, &nowhere, DIB_ASK(MAGIC), &from);
 
-	return heard < 0 ? heard : heard == DIB_HEARD_SELF;
+	return heard < 0 ? heard : heard == DIB_HEARD_SELF && link_of(from.word) == way->back;
 }
 
 /* Ask the switch at the end of a way what it is. Returns 1, 0 if it does not say all, or an
@@ -134,6 +143,13 @@ static int be_told(struct mapping *mapping, const struct way *way, struct told *
 			       .at = (uint8_t)words[2] };
 	return (told->ports == 4 || told->ports == 8 || told->ports == 16) &&
 	       words[2] < told->ports;
+}
+
+static struct dib_neighbour switch_at(uint32_t number, uint32_t port)
+{
+	return (struct dib_neighbour){ .kind = DIB_PEER_SWITCH,
+				       .port = (uint8_t)port,
+				       .number = (uint16_t)number };
 }
 
 /* Enter a new switch at the end of a way. Returns its index, or an error. */
@@ -206,11 +222,7 @@ static bool find_told(const struct mapping *mapping, const struct told *told,
 		if (!sw->tells || mapping->identity[n] != told->identity ||
 		    sw->ports != told->ports)
 			continue;
-		*peer = (struct dib_neighbour){
-			.kind = DIB_PEER_SWITCH,
-			.port = (uint8_t)((told->at + sw->ports - sw->first) % sw->ports),
-			.number = (uint16_t)n,
-		};
+		*peer = switch_at(n, (uint32_t)(told->at + sw->ports - sw->first) % sw->ports);
 		return true;
 	}
 	return false;
@@ -237,9 +249,7 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_neigh
 			if (rc < 0)
 				return rc;
 			if (rc) {
-				*peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH,
-								.port = (uint8_t)port,
-								.number = (uint16_t)n };
+				*peer = switch_at(n, port);
 				return 1;
 			}
 		}
@@ -247,17 +257,44 @@ static int find(struct mapping *mapping, const struct way *way, struct dib_neigh
 	return 0;
 }
 
-static void add_host(struct dib_network *network, unsigned int node, struct dib_neighbour *peer)
+static struct dib_neighbour host_at(unsigned int node, uint8_t link)
 {
+	return (struct dib_neighbour){ .kind = DIB_PEER_HOST,
+				       .port = link,
+				       .number = (uint16_t)node };
+}
+
+/* Enter a host that answered with a word. A host with two links is met twice. Its words then differ
+ * in the link alone. Otherwise two hosts have the same number. */
+static void add_host(struct mapping *mapping, unsigned int node, uint32_t word,
+		     struct dib_neighbour *peer)
+{
+	struct dib_network *network = mapping->network;
+
 	/* A card for more nodes than this library may answer. It is no host of this network. */
 	if (node >= DIBBER_NODES) {
 		network->truncated = 1;
 		return;
 	}
-	*peer = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)node };
-	if (network->hosts >> node & 1)
+	*peer = host_at(node, link_of(word));
+	if (!(network->hosts >> node & 1))
+		mapping->word[node] = word;
+	else if ((word ^ mapping->word[node]) == DIBBER_ROUTE_LINK)
+		mapping->word[node] = 0;
+	else
 		network->conflicts |= UINT64_C(1) << node;
 	network->hosts |= UINT64_C(1) << node;
+}
+
+/* A scout came to this card itself: its other link is at the end of the way. */
+static struct dib_neighbour own_place(struct mapping *mapping, uint32_t word,
+				      struct dib_neighbour end)
+{
+	struct dib_neighbour *uplink = &mapping->network->uplink[link_of(word)];
+
+	if (uplink->kind == DIB_PEER_NONE)
+		*uplink = end;
+	return host_at(mapping->network->own, link_of(word));
 }
 
 static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
@@ -285,7 +322,11 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 	if (rc < 0)
 		return rc;
 	if (rc == DIB_HEARD_HOST) {
-		add_host(network, from.node, here);
+		add_host(mapping, from.node, from.word, here);
+		return 0;
+	}
+	if (rc == DIB_HEARD_SELF && network->links > 1) {
+		*here = own_place(mapping, from.word, switch_at(n, port));
 		return 0;
 	}
 	tells = rc == DIB_HEARD_SWITCH;
@@ -314,43 +355,54 @@ static int look_at_port(struct mapping *mapping, uint32_t n, uint32_t port)
 		rc = tells ? add_told(mapping, &there, &told) : add_switch(mapping, &there);
 		if (rc < 0)
 			return rc;
-		peer = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH, .number = (uint16_t)rc };
+		peer = switch_at((uint32_t)rc, 0);
 	}
 	*here = peer;
-	network->sw[peer.number].peer[peer.port] = (struct dib_neighbour){ .kind = DIB_PEER_SWITCH,
-									   .port = (uint8_t)port,
-									   .number = (uint16_t)n };
+	network->sw[peer.number].peer[peer.port] = switch_at(n, port);
 	return 0;
 }
 
 /* Numbers -------------------------------------------------------------------------------------- */
 
+/* Find the root of the switches that have no number yet: that of the lowest host, and of its links
+ * the first one. Returns whether there is one. */
+static bool find_root(const struct dib_network *found, const uint32_t *is, uint32_t *root,
+		      uint32_t *first)
+{
+	uint32_t lowest = UINT32_MAX;
+
+	for (uint32_t n = 0; n < found->switches; n++)
+		for (uint32_t port = 0; port < found->sw[n].ports && is[n] == UINT32_MAX; port++) {
+			const struct dib_neighbour *peer = &found->sw[n].peer[port];
+			uint32_t place = 2u * peer->number + peer->port;
+
+			if (peer->kind == DIB_PEER_HOST && place < lowest) {
+				lowest = place;
+				*root = n;
+				*first = port;
+			}
+		}
+	return lowest != UINT32_MAX;
+}
+
 /* Number switches and ports by a rule that depends on the network alone, not on the order in which
  * they were found. So all hosts get the same map. The root is the switch of the lowest host, which
  * is at its port 0. The others follow breadth first, in the order of ports; each is entered by its
- * port 0. */
+ * port 0. Switches that only hosts with two links join have a root of their own, by the same
+ * rule. */
 static void number(struct dib_network *network)
 {
 	struct dib_network found = *network;
 	uint32_t was[DIB_NETWORK_SWITCHES] = { 0 }, first[DIB_NETWORK_SWITCHES] = { 0 },
 		 is[DIB_NETWORK_SWITCHES];
-	uint32_t known = 0, lowest = UINT32_MAX;
+	uint32_t known = 0;
 
-	for (uint32_t n = 0; n < found.switches; n++) {
-		is[n] = UINT32_MAX;
-		for (uint32_t port = 0; port < found.sw[n].ports; port++) {
-			const struct dib_neighbour *peer = &found.sw[n].peer[port];
-
-			if (peer->kind == DIB_PEER_HOST && peer->number < lowest) {
-				lowest = peer->number;
-				was[0] = n;
-				first[0] = port;
-			}
-		}
-	}
-	is[was[0]] = known++;
+	memset(is, 0xff, sizeof(is));
 	memset(network->sw, 0, sizeof(network->sw));
-	for (uint32_t n = 0; n < known; n++) {
+	for (uint32_t n = 0; n < known || find_root(&found, is, &was[known], &first[known]); n++) {
+		if (n == known)
+			is[was[known++]] = n;
+
 		const struct dib_switch *old = &found.sw[was[n]];
 		struct dib_switch *new = &network->sw[n];
 
@@ -382,57 +434,90 @@ static void number(struct dib_network *network)
 					  found.sw[peer->number].ports);
 		}
 	}
-	network->uplink.number = (uint16_t)is[found.uplink.number];
-	network->uplink.port =
-		(uint8_t)((found.sw[found.uplink.number].ports - first[network->uplink.number]) %
-			  found.sw[found.uplink.number].ports);
+	for (uint32_t link = 0; link < network->links; link++) {
+		struct dib_neighbour *at = &network->uplink[link];
+
+		if (at->kind != DIB_PEER_SWITCH)
+			continue;
+		at->number = (uint16_t)is[found.uplink[link].number];
+		at->port =
+			(uint8_t)((at->port + network->sw[at->number].ports - first[at->number]) %
+				  network->sw[at->number].ports);
+	}
 }
 
-int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int attempts,
-		 struct dib_network *network)
+/* What is at the end of the cable of a link of this card. Returns 0 or an error. */
+static int look_at_link(struct mapping *mapping, uint8_t link)
 {
-	struct mapping mapping = {
-		.ask = asks, .context = context, .attempts = attempts, .network = network
-	};
-	struct way way = { 0 };
+	struct dib_network *network = mapping->network;
+	struct dib_neighbour *uplink = &network->uplink[link];
+	struct way way = { .link = link }, round;
+	static const struct way nowhere;
 	struct dib_heard_from from = { 0 };
 	struct told told;
 	bool tells;
 	int rc;
 
-	memset(network, 0, sizeof(*network));
-	network->own = (uint16_t)own;
-	network->hosts = UINT64_C(1) << own;
-	rc = ask_often(&mapping, &way, &way, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
+	if (uplink->kind != DIB_PEER_NONE)
+		return 0;
+	rc = ask_often(mapping, &way, &nowhere, DIB_ASK(MAGIC), ATTEMPTS_FIRST, &from);
 	if (rc < 0)
 		return rc;
 	if (rc == DIB_HEARD_HOST) {
-		add_host(network, from.node, &network->uplink);
+		add_host(mapping, from.node, from.word, uplink);
+		return 0;
+	}
+	if (rc == DIB_HEARD_SELF && link_of(from.word) != link) {
+		*uplink = own_place(mapping, from.word, host_at(network->own, link));
 		return 0;
 	}
 	tells = rc == DIB_HEARD_SWITCH;
 	if (tells) {
-		rc = be_told(&mapping, &way, &told);
-		network->truncated = rc == 0;
+		rc = be_told(mapping, &way, &told);
+		network->truncated |= rc == 0;
 	} else {
-		way = onwards(&way, 0);
-		rc = returns(&mapping, &way);
+		round = onwards(&way, 0);
+		round = home(&round, &way);
+		rc = returns(mapping, &round);
 	}
 	if (rc <= 0)
 		return rc;
 
-	way.hops = 0;
-	rc = tells ? add_told(&mapping, &way, &told) : add_switch(&mapping, &way);
+	/* Both links may lead to one switch. */
+	rc = tells ? find_told(mapping, &told, uplink) : find(mapping, &way, uplink);
+	if (!rc) {
+		rc = tells ? add_told(mapping, &way, &told) : add_switch(mapping, &way);
+		*uplink = switch_at((uint32_t)rc, 0);
+	}
 	if (rc < 0)
 		return rc;
-	network->uplink.kind = DIB_PEER_SWITCH;
-	network->sw[0].peer[0] =
-		(struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
+	network->sw[uplink->number].peer[uplink->port] = host_at(network->own, link);
+	return 0;
+}
+
+int dib_discover(dib_ask asks, void *context, unsigned int own, unsigned int links,
+		 unsigned int attempts, struct dib_network *network)
+{
+	struct mapping mapping = {
+		.ask = asks, .context = context, .attempts = attempts, .network = network
+	};
+
+	memset(network, 0, sizeof(*network));
+	network->own = (uint16_t)own;
+	network->links = links;
+	network->hosts = UINT64_C(1) << own;
+	for (uint8_t link = 0; link < links; link++) {
+		int rc = look_at_link(&mapping, link);
+
+		if (rc < 0)
+			return rc;
+	}
 	for (uint32_t n = 0; n < network->switches; n++) {
 		for (uint32_t port = 0; port < network->sw[n].ports; port++) {
-			if (network->sw[n].peer[port].kind != DIB_PEER_NONE)
-				continue;
-			rc = look_at_port(&mapping, n, port);
+			int rc = 0;
+
+			if (network->sw[n].peer[port].kind == DIB_PEER_NONE)
+				rc = look_at_port(&mapping, n, port);
 			if (rc < 0)
 				return rc;
 		}
@@ -452,9 +537,10 @@ int dib_discover_ring(dib_ask asks, void *context, unsigned int own, unsigned in
 
 	memset(network, 0, sizeof(*network));
 	network->own = (uint16_t)own;
+	network->links = 1;
 	network->hosts = UINT64_C(1) << own;
 	network->switches = 1;
-	network->uplink.kind = DIB_PEER_SWITCH;
+	network->uplink[0].kind = DIB_PEER_SWITCH;
 	ring->ports = (uint8_t)nodes;
 	ring->peer[0] = (struct dib_neighbour){ .kind = DIB_PEER_HOST, .number = (uint16_t)own };
 	for (uint32_t turn = 1; turn < nodes; turn++) {
@@ -466,7 +552,7 @@ int dib_discover_ring(dib_ask asks, void *context, unsigned int own, unsigned in
 		if (rc < 0)
 			return rc;
 		if (rc == DIB_HEARD_HOST)
-			add_host(network, from.node, &ring->peer[turn]);
+			add_host(&mapping, from.node, from.word, &ring->peer[turn]);
 	}
 	number(network);
 	return 0;

@@ -12,8 +12,8 @@
 
 enum dib_heard {
 	DIB_HEARD_NOBODY, /* no answer in time */
-	DIB_HEARD_HOST,	  /* `node` answered */
-	DIB_HEARD_SELF,	  /* the scout came back to this card */
+	DIB_HEARD_HOST,	  /* `node` answered; `word`: as DIBBER_SCOUTED_TWO says */
+	DIB_HEARD_SELF,	  /* the scout came back to this card, by the link in `word` */
 	DIB_HEARD_SWITCH, /* a switch answered with `word` of its register bank */
 };
 
@@ -30,10 +30,10 @@ typedef int (*dib_ask)(void *context, uint32_t route, uint32_t back, uint32_t qu
 /* A question for a word of a switch. */
 #define DIB_ASK(name) (DIBBER_SWITCH_##name / 4)
 
-/* Map what can be reached. A scout without an answer is repeated up to `attempts` times. Returns 0,
- * or the error of `ask`. */
-int dib_discover(dib_ask ask, void *context, unsigned int own, unsigned int attempts,
-		 struct dib_network *network);
+/* Map what can be reached by one link or two. A scout without an answer is repeated up to
+ * `attempts` times. Returns 0, or the error of `ask`. */
+int dib_discover(dib_ask ask, void *context, unsigned int own, unsigned int links,
+		 unsigned int attempts, struct dib_network *network);
 
 /* The same for a card on a ring of so many nodes, 3 to DIB_NETWORK_PORTS. It is mapped as a switch
  * with so many ports: a turn is a number of nodes onward. */

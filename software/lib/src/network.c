@@ -16,11 +16,15 @@
 #define CYCLES_MOST (1u << 20)
 #define HOPS(route) ((route) & 15u)
 
+static unsigned int links_of(const struct dib_card *card)
+{
+	return 1u + (card->fixed.features >> DIBBER_HOST_FEATURES_TWO_LINKS_SHIFT & 1u);
+}
+
 static bool is_possible(const struct dib_card *card, uint32_t route)
 {
-	/* With two links, bit 3 is the link. */
-	if (card->fixed.features >> DIBBER_HOST_FEATURES_TWO_LINKS_SHIFT & 1u)
-		route &= ~8u;
+	if (links_of(card) > 1)
+		route &= ~(uint32_t)DIBBER_ROUTE_LINK;
 	return HOPS(route) <= DIBBER_ROUTE_HOPS;
 }
 
@@ -178,7 +182,7 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
 	if (!rc)
 		rc = ring_of(card, &nodes);
 	if (!rc && nodes <= 2)
-		rc = dib_discover(ask, card, own, attempts, network);
+		rc = dib_discover(ask, card, own, links_of(card), attempts, network);
 	/* The ring may have become whole meanwhile. */
 	if (!rc && nodes == 0)
 		rc = ring_of(card, &nodes);

@@ -261,12 +261,15 @@ class Switch(ctypes.Structure):
 
 
 class Network(ctypes.Structure):
-    """own, truncated, uplink, hosts and conflicts (a bit for each node), scouts, switches, sw."""
+    """own, truncated, uplink (by link), links, hosts and conflicts (a bit for each node), scouts,
+    switches, sw.
+    """
 
     _fields_ = [
         ("own", c_uint16),
         ("truncated", c_uint16),
-        ("uplink", Peer),
+        ("uplink", Peer * 2),
+        ("links", c_uint32),
         ("hosts", c_uint64),
         ("conflicts", c_uint64),
         ("scouts", c_uint32),

@@ -957,10 +957,12 @@ enum dib_neighbour_kind {
 	DIB_PEER_SWITCH, /* `number` is its index in the map, `port` the port there */
 };
 
+#define DIB_LINKS 2u /* of a card, at most */
+
 /* What is at the other end of a cable. */
 struct dib_neighbour {
 	uint8_t kind; /* enum dib_neighbour_kind */
-	uint8_t port;
+	uint8_t port; /* of a switch; of a host: which of its links, 0 or 1 */
 	uint16_t number;
 };
 
@@ -974,14 +976,16 @@ struct dib_switch {
 
 /* What a card can reach. The numbers of switches and ports depend on the network alone, so that all
  * hosts see the same map. Switch 0 has the host of the lowest number at its port 0. The other
- * switches follow breadth first; the search enters each one by its port 0. */
+ * switches follow breadth first; the search enters each one by its port 0. Switches that are joined
+ * to these by hosts with two links alone follow by the same rule, from a level 0 of their own. */
 struct dib_network {
-	uint16_t own;		     /* this card's node */
-	uint16_t truncated;	     /* 1: there may be more, too far away or too much for a map */
-	struct dib_neighbour uplink; /* at the end of this card's cable */
-	uint64_t hosts;		     /* a bit for each node that was found, also this one */
-	uint64_t conflicts;	     /* of these, the nodes that were found in two places */
-	uint32_t scouts;	     /* sent to make the map */
+	uint16_t own;	    /* this card's node */
+	uint16_t truncated; /* 1: there may be more, too far away or too much for a map */
+	struct dib_neighbour uplink[DIB_LINKS]; /* at the end of each cable of this card */
+	uint32_t links;				/* that this card has */
+	uint64_t hosts;	    /* a bit for each node that was found, also this one */
+	uint64_t conflicts; /* of these, the numbers that more than one card has */
+	uint32_t scouts;    /* sent to make the map */
 	uint32_t switches;
 	struct dib_switch sw[DIB_NETWORK_SWITCHES];
 };
@@ -1057,7 +1061,7 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
  * @node:    the target
  * @routes:  filled in, the best one first: up/down routing over the shortest paths with the fewest
  *           common links. Of several shortest paths, the first one depends on the target, so that
- *           flows are spread over parallel links
+ *           flows are spread over parallel links and over both links of a card
  *
  * Returns how many there are, 0 for a node that is not in the map, in conflict, or this card
  * itself. Needs no card. Any thread.
