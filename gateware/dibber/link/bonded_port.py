@@ -25,6 +25,25 @@ HEADROOM_ROWS = 103
 # Depths of the slack buffers by channel.
 SLACK_ROWS = (256, 256, 512, 256)
 
+# Wiring -------------------------------------------------------------------------------------------
+
+def attach_lanes(link, phy):
+    """Connect a BondedPort with the transceivers of its lanes. There is no test equipment.
+
+    phy : `sink` (row_layout(4)), `sources` (list of four block_layout), `locked` (Signal(4)) and
+          `signal`, 1 while all receivers see one
+
+    Returns a list of statements.
+    """
+    return [
+        link.tx.connect(phy.sink),
+        *[source.connect(lane) for source, lane in zip(phy.sources, link.lanes)],
+        link.locked.eq(phy.locked),
+        link.signal.eq(phy.signal),
+    ]
+
+# Port ---------------------------------------------------------------------------------------------
+
 class BondedPort(LiteXModule):
     """The sibling of LinkPort for four lanes in 64b/66b: docs/design/port.md. Its streams to the
     packet layer are lines with CRCs and chunks in place of words.
@@ -54,6 +73,8 @@ class BondedPort(LiteXModule):
     Cycles: 4 from `sinks` to `tx`, without the wait for a row of the lanes; 5 from the last block
     of a row on `lanes` to `sources` through an empty slack buffer, 4 for a channel in `sunk`.
     """
+    bulk_width = 256  # as PacketLayer has it: lines with CRCs, and chunks
+
     def __init__(self, channels=4, slack_rows=SLACK_ROWS, sunk=(), period=MARKER_PERIOD_ROWS):
         depths = slack_rows[:channels]
         assert max(depths) < 1024
@@ -185,7 +206,8 @@ class BondedPort(LiteXModule):
         self.stops_received = Pulses(*stop_received)
         self.overflow       = Pulses(*overflows)
         self.counters       = {
-            "CODE_ERRORS":     rows.is_wrong & is_trained,
+            "CODE_ERRORS":      rows.is_wrong & is_trained,
+            "DISPARITY_ERRORS": Constant(0),
             "SLACK_OVERFLOW":  self.overflow.pulse,
             "STOPS_SENT":      self.stops_sent.pulse,
             "STOPS_RECEIVED":  self.stops_received.pulse,
