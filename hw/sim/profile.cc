@@ -318,8 +318,6 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     if (p.link.mtu != 0 && p.link.fabric != "direct")
         reader.fail("'link.fabric' = \"" + p.link.fabric +
                     "\" is for a serial link, without 'link.mtu'");
-    if (p.is_bonded() && p.card.data_width != 256)
-        reader.fail("'link.fabric' = \"bonded\" is for a card with 'card.data_width' = 256");
     if (p.is_bonded() && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 66)
         reader.fail("'link.rate_gbps' is more than a block of each lane in a clock of the card");
     if (!p.is_bonded() && p.link.skew_ns > 0)
