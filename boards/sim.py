@@ -62,6 +62,7 @@ from dibber.common.garbage import search_seldom
 from dibber.core import DibberCore
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
+from dibber.deposit.reach import FAR, WIDE
 from dibber.fabric.ring.pair import RingPairPort
 from dibber.fabric.ring.port import RingPort
 from dibber.host.flash import flash_pads
@@ -174,7 +175,7 @@ class SimCard(LiteXModule):
             phys["serial2"] = self.serial2
             serial          = [self.serial, self.serial2]
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes, port=port, window=window, hold_off=True,
+            reach=WIDE if data_width == 256 else FAR, sram_bytes=sram_bytes, port=port, window=window, hold_off=True,
             links=2 if fabric == "two-links" else 1)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()

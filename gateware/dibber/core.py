@@ -80,7 +80,7 @@ class DibberCore(LiteXModule):
     board      : name of the board, shown to the host; at most 16 characters
     flash      : flash_pads of the flash that the FPGA is configured from; None if the host cannot
                  reach it
-    reach      : FAR or NEAR: where the memory is that the PHY reads. An address with more bits
+    reach      : FAR, WIDE or NEAR: where the memory is that the PHY reads. An address with more bits
                  than it has is neither read nor written
     endpoints  : how many, a power of two from 2 to ENDPOINTS. Addresses and numbers are the same
                  for each of these

@@ -6,11 +6,14 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from dibber.common.pulses import Pulses
+from dibber.interface.description import CHANNEL
 from dibber.layouts import chunk_layout
 from dibber.link.bonding import MARKER_PERIOD_ROWS, LaneDeskew, LaneMarkers
 from dibber.link.peer import LinkPeer, RoundTrip
-from dibber.link.row_packer import RowPacker
+from dibber.link.row_packer import RowPacker, sealed_line_layout
 from dibber.link.row_receiver import RowReceiver
 from dibber.link.row_transmitter import PacketGate, RowTransmitter
 from dibber.link.rows import LANES
@@ -21,6 +24,10 @@ from dibber.link.training import LinkDiagnosis, LinkTraining
 
 # Rows that may come after STOP: docs/design/bonded-link.md, headroom.
 HEADROOM_ROWS = 103
+
+# Lines of BULK that wait for the lanes. They keep the lanes busy for 25 cycles, while the next
+# packet's header is gathered and goes through the CRC.
+AHEAD_LINES = 16
 
 # Depths of the slack buffers by channel.
 SLACK_ROWS = (256, 256, 512, 256)
@@ -70,7 +77,7 @@ class BondedPort(LiteXModule):
     counters  : dict of pulses, as LinkPort: CODE_ERRORS are wrong rows except in DOWN,
                 WORDS_RECEIVED are rows
 
-    Cycles: 4 from `sinks` to `tx`, without the wait for a row of the lanes; 5 from the last block
+    Cycles: 4 from `sinks` to `tx`, 5 on BULK, without the wait for a row of the lanes; 5 from the last block
     of a row on `lanes` to `sources` through an empty slack buffer, 4 for a channel in `sunk`.
     """
     bulk_width = 256  # as PacketLayer has it: lines with CRCs, and chunks
@@ -139,9 +146,16 @@ class BondedPort(LiteXModule):
             transmitter.flow[HEAR_BIT].eq(training.hear),
             *[receiver.sources[n].connect(buffer.sink) for n, buffer in slack.items()],
         ]
-        for gate, packer, front in zip(gates, packers, transmitter.fronts):
+        # What waits behind the gate is dropped with the link, as what the packer holds.
+        waiting = [gate.source for gate in gates]
+        if channels > CHANNEL.BULK:
+            self.ahead = ahead = stream.SyncFIFO(sealed_line_layout(), AHEAD_LINES)
+            self.comb += gates[CHANNEL.BULK].source.connect(ahead.sink)
+            waiting[CHANNEL.BULK] = ahead.source
+        for gate, line, packer, front in zip(gates, waiting, packers, transmitter.fronts):
             self.comb += [
-                gate.source.connect(packer.sink),
+                line.connect(packer.sink, omit={"ready"}),
+                line.ready.eq(packer.sink.ready | ~training.up),
                 gate.up.eq(training.up),
                 packer.front.eq(front),
                 packer.clear.eq(~training.up),
