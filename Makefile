@@ -45,7 +45,7 @@ endef
 .DEFAULT_GOAL := help
 .PHONY: help install firmware simulator reference litepcie-rate library ofi shmem build models switches qemu driver mpi4py mpich bench \
         test test-quick test-formal test-system soak mutants lint check-rooms coverage bitstream \
-        test-bitstream test-netlist test-netlist-same test-window test-ring test-links test-boards synthesis docs figures clean
+        test-bitstream test-netlist test-netlist-same test-window test-ring test-links test-wide test-boards synthesis docs figures clean
 
 help:
 	@echo 'make bench        the strided deposit between two simulated cards: table, chart, out/stride-*'
@@ -71,6 +71,7 @@ help:
 	@echo 'make test-window  two simulated cards with the remote window: minutes, because these cards are built first'
 	@echo 'make test-ring    simulated cards on a ring: minutes, because these cards are built first'
 	@echo 'make test-links   simulated cards with two links: minutes, because these cards are built first'
+	@echo 'make test-wide    two simulated cards at 256 bits with a bonded link: minutes, because these cards are built first'
 	@echo 'make test-boards  the designs of the PCIe boards: lint, Yosys, size, clock crossings; 20 minutes, goes on where it was'
 	@echo 'make switches     simulated switches of 4, 8 and 16 ports, for topologies that have them: minutes'
 	@echo 'make driver       the Linux driver dibber.ko, for the kernel of the tests (KERNEL=/lib/modules/…/build: for another one)'
@@ -178,7 +179,7 @@ coverage: firmware
 
 test-quick: firmware library
 	@echo 'test       blocks, each by itself'
-	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window --ignore tests/ring --ignore tests/links tests
+	@$(PYTEST) $(BOTH) --junitxml build/junit-quick.xml --ignore tests/system --ignore tests/netlist --ignore tests/window --ignore tests/ring --ignore tests/links --ignore tests/wide tests
 
 # FORMAL="--jobs 2", or names of properties.
 test-formal: install
@@ -228,7 +229,7 @@ soak: build models
 	@$(PYTEST) tests/soak/link_figures.py tests/soak/late_answer.py
 	@$(MAKE) --no-print-directory switches
 	@$(PYTHON) tests/soak/torus.py --packets 100000 --faults 100 --kill --seed $(SEED)
-	@$(MAKE) --no-print-directory test-window test-ring test-links
+	@$(MAKE) --no-print-directory test-window test-ring test-links test-wide
 	@$(MAKE) --no-print-directory ofi mpi4py
 	@$(PYTHON) tests/mpi4py/suite.py --ranks 2 --ranks 4
 	@$(PYTEST) tests/soak/mpi_faults.py tests/soak/hpcc.py
@@ -287,6 +288,11 @@ test-ring: firmware library
 	$(call step,ring,the simulated card on a ring at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1 --fabric ring)
 	$(call step,ring-pair,the simulated card on a pair of rings at 64 bits,$(PYTHON) hw/sim/build.py --profile gen2x1 --fabric ring-pair)
 	@$(PYTEST) --junitxml build/junit-ring.xml tests/ring
+
+# Cards at 256 bits with a bonded link are a build of their own, too.
+test-wide: firmware library
+	$(call step,wide,the simulated card at 256 bits with a bonded link,$(PYTHON) hw/sim/build.py --profile gen3x8)
+	@$(PYTEST) --junitxml build/junit-wide.xml tests/wide
 
 test-boards: install
 	@$(PYTHON) hw/synthesis/xilinx.py

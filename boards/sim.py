@@ -27,6 +27,10 @@ Ports of `dibber_card` (dw: data width):
     serial_rx_signal                               in    the receiver sees a signal
     serial2_*                                      the same of the cable PREVIOUS of a pair of rings, or
                                                          of link 1 of two links
+    with --fabric bonded, in place of serial_*, four lanes in 64b/66b (dibber/layouts.py, block_layout):
+    row_tx_{valid,ready}, row_tx_header[8], row_tx_data[256]                out, in   a block of each lane
+    laneN_rx_valid, laneN_rx_header[2], laneN_rx_data[64]                   in    of lane N, 0 to 3
+    lanes_locked[4], lanes_signal                  in    a lane has its block lock; all see a signal
     with --mtu, in place of serial_*, the frame streams of a MAC (dibber/layouts.py, frame_layout):
     frame_tx_{valid,ready,last}, frame_tx_data[64], frame_tx_bytes[4]       out
     frame_rx_{valid,last,error}, frame_rx_data[64], frame_rx_bytes[4]       in
@@ -58,15 +62,18 @@ from dibber.common.garbage import search_seldom
 from dibber.core import DibberCore
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
+from dibber.deposit.reach import FAR, WIDE
 from dibber.fabric.ring.pair import RingPairPort
 from dibber.fabric.ring.port import RingPort
 from dibber.host.flash import flash_pads
 from dibber.interface.description import C
 from dibber.interface.generate import write_if_changed
-from dibber.layouts import frame_layout, serial_rx_layout, serial_tx_layout
+from dibber.layouts import block_layout, frame_layout, row_layout, serial_rx_layout, serial_tx_layout
+from dibber.link.bonded_port import BondedPort, attach_lanes
 from dibber.link.ethernet.mac import attach_mac
 from dibber.link.ethernet.port import EthernetPort
 from dibber.link.ethernet.star import EthernetStar
+from dibber.link.rows import LANES
 from dibber.mcp.processor import SRAM_BYTES
 
 # Platform -----------------------------------------------------------------------------------------
@@ -125,10 +132,19 @@ class SimMAC(LiteXModule):
         self.signal  = Signal(name_override="frame_signal")
         self.address = Signal(48, name_override="frame_address")
 
+class SimLanes(LiteXModule):
+    """The transceivers of four lanes with the simulator's cable in place of their analogue halves."""
+    def __init__(self) -> None:
+        self.sink    = stream.Endpoint(row_layout(LANES))
+        self.sources = [stream.Endpoint(block_layout()) for _ in range(LANES)]
+        self.locked  = Signal(LANES, name_override="lanes_locked")
+        self.signal  = Signal(name_override="lanes_signal")
+
 # Card ---------------------------------------------------------------------------------------------
 
-# By name, as `link.fabric` of a profile: the port in place of a LinkPort, on the serial PHY.
-FABRICS = {"direct": lambda: None, "two-links": lambda: None, "ring": RingPort, "ring-pair": RingPairPort}
+# By name, as `link.fabric` of a profile: the port in place of a LinkPort, on the serial PHY or lanes.
+FABRICS = {"direct": lambda: None, "two-links": lambda: None, "ring": RingPort, "ring-pair": RingPairPort,
+    "bonded": BondedPort}
 # Those with two serial PHYs.
 TWO_CABLES = ("two-links", "ring-pair")
 
@@ -138,24 +154,28 @@ class SimCard(LiteXModule):
         window: bool = False, mtu: int | None = None, peers: int = 1, fabric: str = "direct", bulk_width: int = 32) -> None:
         self.cd_sys = ClockDomain()
         self.pcie   = SimPCIePHY(data_width)
-        if mtu is None:
-            self.serial = SimSerialPHY()
-        else:
+        bonded = fabric == "bonded"
+        if mtu is not None:
             self.serial = SimMAC()
+        elif bonded:
+            self.serial = SimLanes()
+        else:
+            self.serial = SimSerialPHY()
         self.flash  = flash_pads(clock_hz/4)
         if mtu is None:
             ethernet = None
         else:
             options: dict[str, int] = {"mtu": mtu, "bulk_width": bulk_width}
             ethernet = EthernetPort(**options) if peers == 1 else EthernetStar(peers, **options)
-        serial: SimSerialPHY | list[SimSerialPHY] | None = self.serial if mtu is None else None
+        serial: SimSerialPHY | list[SimSerialPHY] | None = self.serial if mtu is None and not bonded else None
+        port        = ethernet or FABRICS[fabric]()
         phys        = {"serial": self.serial}
         if fabric in TWO_CABLES:
             self.serial2    = SimSerialPHY("serial2")
             phys["serial2"] = self.serial2
             serial          = [self.serial, self.serial2]
         self.core   = DibberCore(platform, self.pcie, serial, data_width, clock_hz, "sim", self.flash,
-            sram_bytes=sram_bytes, port=ethernet or FABRICS[fabric](), window=window, hold_off=True,
+            reach=WIDE if data_width == 256 else FAR, sram_bytes=sram_bytes, port=port, window=window, hold_off=True,
             links=2 if fabric == "two-links" else 1)
         self.tap    = TestAccessPort()
         self.debug  = DebugTransport()
@@ -169,32 +189,41 @@ class SimCard(LiteXModule):
         ]
         if ethernet is not None:
             self.comb += attach_mac(ethernet, self.serial)
+        if bonded:
+            self.comb += attach_lanes(port, self.serial)
 
-        def port(signal: Signal, name: str) -> None:
-            """The signal of a PHY with the port's name."""
+        def pin(signal: Signal, name: str) -> None:
+            """The signal of a PHY with the pin's name."""
             signal.name_override = name
             self.ios.add(signal)
 
         for prefix, endpoint in [("pcie_rx", self.pcie.source), ("pcie_tx", self.pcie.sink)]:
             for name in ["valid", "ready", "first", "last", "dat", "be"]:
-                port(getattr(endpoint, name), f"{prefix}_{name}")
-        if mtu is None:
+                pin(getattr(endpoint, name), f"{prefix}_{name}")
+        if bonded:
+            for name in ["valid", "ready", "header", "data"]:
+                pin(getattr(self.serial.sink, name), f"row_tx_{name}")
+            for n, lane in enumerate(self.serial.sources):
+                for name in ["valid", "header", "data"]:
+                    pin(getattr(lane, name), f"lane{n}_rx_{name}")
+            self.ios |= {self.serial.locked, self.serial.signal}
+        elif mtu is None:
             for prefix, phy in phys.items():
                 for name in ["ready", "data", "k"]:
-                    port(getattr(phy.sink, name), f"{prefix}_tx_{name}")
+                    pin(getattr(phy.sink, name), f"{prefix}_tx_{name}")
                 for name in ["valid", "data", "k", "code_error", "disparity_error"]:
-                    port(getattr(phy.source, name), f"{prefix}_rx_{name}")
+                    pin(getattr(phy.source, name), f"{prefix}_rx_{name}")
                 self.ios |= {phy.signal, phy.loopback}
         else:
             for name in ["valid", "ready", "data", "bytes", "last"]:
-                port(getattr(self.serial.sink, name), f"frame_tx_{name}")
+                pin(getattr(self.serial.sink, name), f"frame_tx_{name}")
             for name in ["valid", "data", "bytes", "last", "error"]:
-                port(getattr(self.serial.source, name), f"frame_rx_{name}")
+                pin(getattr(self.serial.source, name), f"frame_rx_{name}")
             self.ios |= {self.serial.signal, self.serial.address}
         for name in ["tck", "tms", "tdi", "tdo"]:
-            port(getattr(self.tap, name), f"jtag_{name}")
+            pin(getattr(self.tap, name), f"jtag_{name}")
         for name in ["cs_n", "clk", "mosi", "miso"]:
-            port(getattr(self.flash, name), f"flash_{name}")
+            pin(getattr(self.flash, name), f"flash_{name}")
         self.ios |= {
             self.pcie.id, self.pcie.max_payload_size, self.pcie.max_request_size,
             self.pcie.extended_tags, self.pcie.msix_enable, self.pcie.bus_master}
@@ -253,6 +282,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.mtu and args.fabric != "direct":
         parser.error("--mtu and --fabric exclude each other: those links are serial")
+    if args.fabric == "bonded" and args.data_width != 256:
+        parser.error("--fabric bonded is for --data-width 256")
     generate(args.output, args.data_width, args.clock, args.sram << 10, args.window, args.mtu, args.peers, args.fabric,
         args.bulk_width)
 

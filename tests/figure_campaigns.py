@@ -16,9 +16,10 @@ import time
 
 from dibber_cli.bench import mpi
 
-from tests.figure_rows import NO_GOAL, row
+from tests.figure_rows import NO_GOAL, of_wide, row
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+WIDE = "gen3x8"  # profile of cards with 256 bits
 
 
 def result_of(run, command):
@@ -197,6 +198,21 @@ def of_threads(found):
     ]
 
 
+def wide(run, profile, seed):
+    """`stride` of the wide cards: contiguous with the longest transfers, because four of 64 KiB
+    take only 18 times the delay of one.
+    """
+    run([sys.executable, "hw/sim/build.py", "--profile", WIDE])
+    run([sys.executable, "hw/sim/reference/build_reference.py", "litepcie-rate"])
+    reports = []
+    for words in (["--size", "262144", "--stride", "1", "--series", "put-dst-strided"], []):
+        out = ROOT / "out" / ("wide-long" if words else "wide")
+        words = ["--profile", WIDE, "--seed", str(seed), *words, "--out", str(out)]
+        run(["dibber", "bench", "stride", *words])
+        reports.append(json.loads((out / f"stride-{WIDE}.json").read_text()))
+    return of_wide(*reports)
+
+
 def suite(run, profile, seed):
     """Wall time of all benchmarks, with warm caches."""
     command = [
@@ -316,6 +332,7 @@ CAMPAIGNS = {
     "soak-ethernet-star-eth10g": (2, ethernet_star("eth10g")),
     "soak-ethernet-star-eth10g-1500": (2, ethernet_star("eth10g-1500")),
     "tests/soak/link_figures.py": (10, None),
+    "bench-wide": (20, wide),
     "bench-all": (10, suite),
     "synthesis-engines": (60, synthesis("engines")),
     "synthesis-boards": (60, synthesis("xilinx")),

@@ -123,6 +123,29 @@ def of_stride(report):
     return rows.rows
 
 
+def of_wide(contiguous, strides):
+    """Profile gen3x8, shares of the bound: one report of long contiguous puts, one of strides."""
+    longest = Rows(contiguous)
+    point = value_at(contiguous, "put-dst-strided", 1)
+    longest.add("contiguous-of-bound", share(point), "%", ">=", 95, point)
+    longest.compare("litepcie-dma", value_at(contiguous, "litepcie-dma", 1)["value"], "MB/s")
+    rows = Rows(strides)
+    for side in ("dst", "src", "both"):
+        point = least_share(strided(strides, f"put-{side}-strided"))
+        rows.add(f"{side}-strided-of-bound", share(point), "%", ">=", 85, point)
+        point = value_at(strides, f"put-{side}-strided", 64)
+        rows.compare(f"{side}-strided-at-64", point["value"], "MB/s")
+    unpack = value_at(strides, "put-contiguous-unpack", 64)
+    rows.compare(
+        "unpack-at-64",
+        unpack["value"],
+        f"MB/s, {unpack['cpu_percent']:.1f} % of the receiving CPU",
+    )
+    descriptors = value_at(strides, "litepcie-descriptors", 64)
+    rows.compare("litepcie-descriptors-at-64", descriptors["value"], "MB/s")
+    return [*longest.rows, *rows.rows]
+
+
 def of_block(report):
     """N½: a series that begins above half of its peak has it below the smallest size."""
     rows, halves = Rows(report), report["half_size_bytes"]

@@ -80,7 +80,7 @@ class DibberCore(LiteXModule):
     board      : name of the board, shown to the host; at most 16 characters
     flash      : flash_pads of the flash that the FPGA is configured from; None if the host cannot
                  reach it
-    reach      : FAR or NEAR: where the memory is that the PHY reads. An address with more bits
+    reach      : FAR, WIDE or NEAR: where the memory is that the PHY reads. An address with more bits
                  than it has is neither read nor written
     endpoints  : how many, a power of two from 2 to ENDPOINTS. Addresses and numbers are the same
                  for each of these
@@ -90,8 +90,8 @@ class DibberCore(LiteXModule):
                  sram_bytes, in place of one on `phy`. Then `phy` is None
     port       : a sibling of LinkPort (docs/design/port.md) with four channels, in place of a
                  LinkPort. RingPort is one on `serial`. For RingPairPort, `serial` is a list of two
-                 PHYs: of the cables NEXT and PREVIOUS. EthernetPort has a wire of its own: then
-                 `serial` is None, and there is no equipment
+                 PHYs: of the cables NEXT and PREVIOUS. EthernetPort has a wire of its own, and
+                 BondedPort four lanes: then `serial` is None, and there is no equipment
     window     : the card has the remote window: BAR 2, for which the PHY has `in_aperture` (see
                  HostInterface). The last endpoint belongs to it
     hold_off   : interrupts can be held by count and time (HoldOff); not with `host`
@@ -115,10 +115,8 @@ class DibberCore(LiteXModule):
             aperture=C.APERTURE_BYTES if window else 0, hold_off=hold_off)
         self.deposit   = deposit   = DepositLayer(data_width, reach, links)
         places = getattr(port, "places", 0)  # packets of a channel that the port keeps
-        widths = {CHANNEL.EXPRESS: 32, CHANNEL.BULK: getattr(port, "bulk_width", 32)}
-        self.widths    = widths
-        self.packet    = packet    = PacketLayer(
-            data_width, reach.address, places, widths[CHANNEL.BULK], links)
+        bulk_width = getattr(port, "bulk_width", 32)
+        self.packet    = packet    = PacketLayer(data_width, reach.address, places, bulk_width, links)
         new_port = lambda: LinkPort(channels=4, sunk=(CHANNEL.CONTROL, CHANNEL.SPARE), drops=links > 1)
         self.link      = link      = port or new_port()
         self.link1     = new_port() if links > 1 else None
@@ -145,7 +143,7 @@ class DibberCore(LiteXModule):
 
         # # #
 
-        self.connect_column(serial, widths)
+        self.connect_column(serial)
         self.connect_host_registers()
         self.connect_slots()
         self.connect_commands()
@@ -162,8 +160,8 @@ class DibberCore(LiteXModule):
 
     # Column ---------------------------------------------------------------------------------------
 
-    def connect_column(self, serial, widths):
-        """Requests to host memory, packets, and the link's channels; `widths` of their words."""
+    def connect_column(self, serial):
+        """Requests to host memory, packets, and the link's channels."""
         host, deposit, packet, link = self.host, self.deposit, self.packet, self.link
         memory, send, scatter, lander = deposit.memory, deposit.send, deposit.scatter, deposit.lander
 
@@ -222,7 +220,7 @@ class DibberCore(LiteXModule):
         are not halted.
         """
         for channel in [CHANNEL.EXPRESS, CHANNEL.BULK]:
-            self.add_module(f"cutter{len(self.cutters)}", cutter := Cutter(self.widths[channel]))
+            self.add_module(f"cutter{len(self.cutters)}", cutter := Cutter(link.sinks[channel].description))
             self.cutters.append(cutter)
             self.comb += [
                 sources[channel].connect(cutter.sink),

@@ -78,7 +78,7 @@ VERILATOR_FLAGS = [
 ]
 
 SWITCH_PORTS = (4, 8, 16)
-FABRICS = ("direct", "two-links", "ring", "ring-pair")  # of boards/sim.py
+FABRICS = ("direct", "two-links", "ring", "ring-pair", "bonded")  # of boards/sim.py
 TWO_CABLES = ("two-links", "ring-pair")  # cards with two serial ports
 
 # Tools --------------------------------------------------------------------------------------------
@@ -474,6 +474,7 @@ def build_card(profile, jobs, name="dibber-sim", variant=ORDINARY):
             f" -DDIBBER_MTU={shape.mtu} -DDIBBER_BULK_WIDTH={shape.bulk_width}"
             f" -DDIBBER_PEERS={shape.peers} -DDIBBER_FABRIC='\"{shape.fabric}\"'"
             + (" -DDIBBER_TWO_CABLES" if shape.fabric in TWO_CABLES else "")
+            + (" -DDIBBER_BONDED" if shape.fabric == "bonded" else "")
             + (" -DDIBBER_COUNTED" if variant.counted else "")
             + (" -DDIBBER_WITH_WINDOW" if variant.window else ""),
             model_directory,

@@ -80,6 +80,14 @@ public:
             model_.frame_rx_last = in.frame_rx.last;
             model_.frame_rx_error = in.frame_rx.error;
         }
+#elif defined(DIBBER_BONDED)
+        model_.lanes_signal = in.serial_rx_signal;
+        model_.lanes_locked = in.lanes_locked;
+        model_.row_tx_ready = in.row_tx_ready;
+        take(in.lanes_rx[0], model_.lane0_rx_valid, model_.lane0_rx_header, model_.lane0_rx_data);
+        take(in.lanes_rx[1], model_.lane1_rx_valid, model_.lane1_rx_header, model_.lane1_rx_data);
+        take(in.lanes_rx[2], model_.lane2_rx_valid, model_.lane2_rx_header, model_.lane2_rx_data);
+        take(in.lanes_rx[3], model_.lane3_rx_valid, model_.lane3_rx_header, model_.lane3_rx_data);
 #else
         model_.serial_tx_ready = in.serial_tx_ready;
         model_.serial_rx_signal = in.serial_rx_signal;
@@ -122,6 +130,16 @@ public:
             out.frame_tx.data = model_.frame_tx_data;
             out.frame_tx.bytes = model_.frame_tx_bytes;
             out.frame_tx.last = model_.frame_tx_last;
+        }
+#elif defined(DIBBER_BONDED)
+        for (unsigned n = 0; n < bonded_lanes; n++) {
+            LaneBlock& block = out.row_tx[n];
+            block.valid = model_.row_tx_valid;
+            if (block.valid) {
+                block.header = model_.row_tx_header >> 2 * n & 3;
+                block.data =
+                    uint64_t(model_.row_tx_data[2 * n + 1]) << 32 | model_.row_tx_data[2 * n];
+            }
         }
 #else
         out.serial_tx = {model_.serial_tx_data, model_.serial_tx_k};
@@ -224,6 +242,18 @@ public:
     }
 
 private:
+#ifdef DIBBER_BONDED
+    template <typename Valid, typename Header, typename Data>
+    static void take(const LaneBlock& block, Valid& valid, Header& header, Data& data)
+    {
+        valid = block.valid;
+        if (block.valid) {
+            header = block.header;
+            data = block.data;
+        }
+    }
+#endif
+
     const Vdibber_card_dibber_card& card() const { return *model_.rootp->dibber_card; }
 
     VerilatedContext context_;

@@ -36,8 +36,17 @@ struct FrameWord {
     uint64_t data = 0;
 };
 
-/* What a port is given in a cycle, and what it drives: symbols, or frames of a card over Ethernet.
- * Both have the signal. */
+/* A block of 64b/66b of one lane; layout block_layout of the gateware. */
+struct LaneBlock {
+    bool valid = false;
+    uint8_t header = 0; /* as IEEE 802.3 prints it: its high bit leaves first */
+    uint64_t data = 0;  /* the first bit on the wire is lowest */
+};
+
+constexpr unsigned bonded_lanes = 4;
+
+/* What a port is given in a cycle, and what it drives: symbols, frames of a card over Ethernet, or
+ * blocks of a bonded link. All have the signal. */
 struct SerialInputs {
     bool serial_tx_ready = false;
     bool serial_rx_valid = false, serial_rx_signal = false;
@@ -45,12 +54,16 @@ struct SerialInputs {
     uint8_t serial_rx_code_error = 0, serial_rx_disparity_error = 0;
     bool frame_tx_ready = false;
     FrameWord frame_rx;
+    bool row_tx_ready = false;
+    std::array<LaneBlock, bonded_lanes> lanes_rx;
+    uint8_t lanes_locked = 0; /* a bit for each lane: its receiver found the blocks */
 };
 
 struct SerialOutputs {
     Symbols serial_tx;
     bool serial_loopback = false; /* the transceiver hears itself */
     FrameWord frame_tx;
+    std::array<LaneBlock, bonded_lanes> row_tx; /* a block of each lane; all are valid, or none */
 };
 
 struct Inputs : SerialInputs {

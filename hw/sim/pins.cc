@@ -86,6 +86,13 @@ const char* difference(const Outputs& one, const Outputs& other)
         return "frame_tx_valid";
     if (one.frame_tx.valid && one.frame_tx.data != other.frame_tx.data)
         return "frame_tx_data";
+    for (unsigned n = 0; n < bonded_lanes; n++) {
+        const LaneBlock &a = one.row_tx[n], &b = other.row_tx[n];
+        if (a.valid != b.valid)
+            return "row_tx_valid";
+        if (a.valid && (a.header != b.header || a.data != b.data))
+            return "row_tx_data";
+    }
     if (one.serial_loopback != other.serial_loopback)
         return "serial_loopback";
     if (one.jtag_tdo != other.jtag_tdo)

@@ -274,8 +274,11 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     p.link.switch_queue_bytes =
         reader.integer_or("link.switch_queue_bytes", 9300, 1 << 24, 128 * 1024);
     p.link.fabric = reader.word_or("link.fabric", "direct");
-    if (p.link.fabric != "direct" && !p.has_two_links() && !p.is_ring() && !p.is_pair())
-        reader.fail("'link.fabric' must be \"direct\", \"two-links\", \"ring\" or \"ring-pair\"");
+    if (p.link.fabric != "direct" && !p.has_two_links() && !p.is_ring() && !p.is_pair() &&
+        !p.is_bonded())
+        reader.fail("'link.fabric' must be \"direct\", \"two-links\", \"ring\", \"ring-pair\" or "
+                    "\"bonded\"");
+    p.link.skew_ns = reader.number_or("link.skew_ns", 0, 1e6, 0);
     p.link.frame_loss = reader.number_or("link.frame_loss", 0, 1, 0);
     p.link.frame_late = reader.number_or("link.frame_late", 0, 1, 0);
 
@@ -315,7 +318,12 @@ Profile read_profile(const std::string& path, const std::vector<std::string>& ov
     if (p.link.mtu != 0 && p.link.fabric != "direct")
         reader.fail("'link.fabric' = \"" + p.link.fabric +
                     "\" is for a serial link, without 'link.mtu'");
-    if (p.link.mtu == 0 && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
+    if (p.is_bonded() && p.link.rate_gbps * 1e3 > p.card.clock_mhz * 66)
+        reader.fail("'link.rate_gbps' is more than a block of each lane in a clock of the card");
+    if (!p.is_bonded() && p.link.skew_ns > 0)
+        reader.fail("'link.skew_ns' is for a link with 'link.fabric' = \"bonded\"");
+    if (p.link.mtu == 0 && !p.is_bonded() &&
+        p.link.rate_gbps * 1e3 > p.card.clock_mhz * 40 * 1.0001)
         reader.fail("'link.rate_gbps' is more than four symbols a clock of the card");
     return p;
 }

@@ -76,8 +76,10 @@ struct Profile {
         double frame_loss;           /* share of frames that are lost, by the seed */
         double frame_late;           /* share of frames that the next one overtakes, by the seed */
         unsigned switch_queue_bytes; /* of each output of an Ethernet switch */
+        double skew_ns;              /* of a bonded link: the last lane is later than lane 0 */
         std::string fabric;          /* "direct", "two-links" (a card has two ports), "ring"
-                                      * (each card is a node), or "ring-pair" */
+                                      * (each card is a node), "ring-pair", or "bonded" (four
+                                      * lanes in 64b/66b) */
     } link;
 
     /* Of the CPU. The times in `cpu` are computed with it. */
@@ -116,6 +118,9 @@ struct Profile {
 
     /* Each card is on two rings that go opposite ways, and has two cables. */
     bool is_pair() const { return link.fabric == "ring-pair"; }
+
+    /* `link.rate_gbps` is that of each lane. */
+    bool is_bonded() const { return link.fabric == "bonded"; }
 
     bool has_two_links() const { return link.fabric == "two-links"; }
 

@@ -16,7 +16,7 @@ class Shape(typing.NamedTuple):
     clock  : MHz
     mtu    : bytes of payload of a frame over Ethernet, or 0
     peers  : other cards that a link over Ethernet may have
-    fabric : what a serial link is a part of: direct, two-links, ring, ring-pair
+    fabric : what a serial link is a part of: direct, two-links, ring, ring-pair, bonded
     bulk_width : bits of a word of channel BULK, 32 or, over Ethernet, 64
     """
 

@@ -54,8 +54,9 @@ public:
                                  (profile_.has_two_links() ? "two links" : "one link"));
         each("switch", [this](auto& table) { read_switch(table); });
         each("cable", [this](auto& table) { read_cable(table); });
-        if ((profile_.is_ring() || profile_.is_pair()) && !topology_.switches.empty())
-            fail("a switch has no port for a ring: fabric '" + profile_.link.fabric +
+        if ((profile_.is_ring() || profile_.is_pair() || profile_.is_bonded()) &&
+            !topology_.switches.empty())
+            fail("a switch has no port for such a link: fabric '" + profile_.link.fabric +
                  "' of profile " + profile_.name);
         return std::move(topology_);
     }

@@ -16,6 +16,7 @@ from tests.figure_rows import (
     of_rate,
     of_soak,
     of_stride,
+    of_wide,
     of_window,
 )
 
@@ -215,6 +216,24 @@ def test_the_windows_rows_are_shares_of_bounds_and_medians():
         "window-gen2x4-barrier": (1.2, "<= 1.2", True),
         "window-gen2x4-bytes-wrong": (0, "<= 0", True),
     }
+
+
+def test_wide_cards_have_rows_of_long_puts_and_of_strides():
+    contiguous = [("put-dst-strided", 1, 4700, 4942), ("litepcie-dma", 1, 1333, 2000)]
+    strides = [
+        *[(f"put-{side}-strided", x, 1900, 2000) for side in ("dst", "both") for x in (2, 64)],
+        ("put-src-strided", 2, 1900, 2666),
+        ("put-src-strided", 64, 1950, 2000),
+        ("put-contiguous-unpack", 64, 1590, 4942),
+        ("litepcie-descriptors", 64, 666, 2000),
+    ]
+    reports = [report("stride", points, "gen3x8") for points in (contiguous, strides)]
+    rows = short(of_wide(*reports))
+    assert rows["stride-gen3x8-contiguous-of-bound"] == (95.1, ">= 95", True)
+    assert rows["stride-gen3x8-dst-strided-of-bound"] == (95.0, ">= 85", True)
+    assert rows["stride-gen3x8-src-strided-of-bound"] == (71.3, ">= 85", False)
+    assert rows["stride-gen3x8-src-strided-at-64"] == (1950, NO_GOAL, True)
+    assert rows["stride-gen3x8-unpack-at-64"][0] == 1590
 
 
 def test_the_groups_run_every_benchmark_once_and_stride_with_the_narrow_profiles(

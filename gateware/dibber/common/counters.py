@@ -21,7 +21,7 @@ class Counters(LiteXModule):
 
     Parameters
     ----------
-    pulses     : dict of word number -> Signal: how many events happen in this cycle, 0 to 3
+    pulses     : dict of word number -> Signal: how many events happen in this cycle, 0 to 15
     data_width : bits of a line
 
     Attributes
@@ -40,7 +40,7 @@ class Counters(LiteXModule):
         depth = max(pulses)//lanes + 1
         # A mark is in memory before the low bits wrap again.
         most  = 2**max(len(pulse) for pulse in pulses.values()) - 1
-        assert most <= 3
+        assert most <= 15
         bits  = max(LOW, log2_int(most*(depth - first + WAKE), need_pow2=False))
         self.adr   = Signal(max=depth)
         self.re    = Signal()

@@ -6,11 +6,14 @@ from migen import *
 
 from litex.gen import *
 
+from litex.soc.interconnect import stream
+
 from dibber.common.pulses import Pulses
+from dibber.interface.description import CHANNEL
 from dibber.layouts import chunk_layout
 from dibber.link.bonding import MARKER_PERIOD_ROWS, LaneDeskew, LaneMarkers
 from dibber.link.peer import LinkPeer, RoundTrip
-from dibber.link.row_packer import RowPacker
+from dibber.link.row_packer import RowPacker, sealed_line_layout
 from dibber.link.row_receiver import RowReceiver
 from dibber.link.row_transmitter import PacketGate, RowTransmitter
 from dibber.link.rows import LANES
@@ -22,8 +25,31 @@ from dibber.link.training import LinkDiagnosis, LinkTraining
 # Rows that may come after STOP: docs/design/bonded-link.md, headroom.
 HEADROOM_ROWS = 103
 
+# Lines of BULK that wait for the lanes. They keep the lanes busy for 25 cycles, while the next
+# packet's header is gathered and goes through the CRC.
+AHEAD_LINES = 16
+
 # Depths of the slack buffers by channel.
 SLACK_ROWS = (256, 256, 512, 256)
+
+# Wiring -------------------------------------------------------------------------------------------
+
+def attach_lanes(link, phy):
+    """Connect a BondedPort with the transceivers of its lanes. There is no test equipment.
+
+    phy : `sink` (row_layout(4)), `sources` (list of four block_layout), `locked` (Signal(4)) and
+          `signal`, 1 while all receivers see one
+
+    Returns a list of statements.
+    """
+    return [
+        link.tx.connect(phy.sink),
+        *[source.connect(lane) for source, lane in zip(phy.sources, link.lanes)],
+        link.locked.eq(phy.locked),
+        link.signal.eq(phy.signal),
+    ]
+
+# Port ---------------------------------------------------------------------------------------------
 
 class BondedPort(LiteXModule):
     """The sibling of LinkPort for four lanes in 64b/66b: docs/design/port.md. Its streams to the
@@ -51,9 +77,11 @@ class BondedPort(LiteXModule):
     counters  : dict of pulses, as LinkPort: CODE_ERRORS are wrong rows except in DOWN,
                 WORDS_RECEIVED are rows
 
-    Cycles: 4 from `sinks` to `tx`, without the wait for a row of the lanes; 5 from the last block
+    Cycles: 4 from `sinks` to `tx`, 5 on BULK, without the wait for a row of the lanes; 5 from the last block
     of a row on `lanes` to `sources` through an empty slack buffer, 4 for a channel in `sunk`.
     """
+    bulk_width = 256  # as PacketLayer has it: lines with CRCs, and chunks
+
     def __init__(self, channels=4, slack_rows=SLACK_ROWS, sunk=(), period=MARKER_PERIOD_ROWS):
         depths = slack_rows[:channels]
         assert max(depths) < 1024
@@ -118,9 +146,16 @@ class BondedPort(LiteXModule):
             transmitter.flow[HEAR_BIT].eq(training.hear),
             *[receiver.sources[n].connect(buffer.sink) for n, buffer in slack.items()],
         ]
-        for gate, packer, front in zip(gates, packers, transmitter.fronts):
+        # What waits behind the gate is dropped with the link, as what the packer holds.
+        waiting = [gate.source for gate in gates]
+        if channels > CHANNEL.BULK:
+            self.ahead = ahead = stream.SyncFIFO(sealed_line_layout(), AHEAD_LINES)
+            self.comb += gates[CHANNEL.BULK].source.connect(ahead.sink)
+            waiting[CHANNEL.BULK] = ahead.source
+        for gate, line, packer, front in zip(gates, waiting, packers, transmitter.fronts):
             self.comb += [
-                gate.source.connect(packer.sink),
+                line.connect(packer.sink, omit={"ready"}),
+                line.ready.eq(packer.sink.ready | ~training.up),
                 gate.up.eq(training.up),
                 packer.front.eq(front),
                 packer.clear.eq(~training.up),
@@ -185,7 +220,8 @@ class BondedPort(LiteXModule):
         self.stops_received = Pulses(*stop_received)
         self.overflow       = Pulses(*overflows)
         self.counters       = {
-            "CODE_ERRORS":     rows.is_wrong & is_trained,
+            "CODE_ERRORS":      rows.is_wrong & is_trained,
+            "DISPARITY_ERRORS": Constant(0),
             "SLACK_OVERFLOW":  self.overflow.pulse,
             "STOPS_SENT":      self.stops_sent.pulse,
             "STOPS_RECEIVED":  self.stops_received.pulse,

@@ -15,31 +15,35 @@ from dibber.layouts import word_layout
 
 class Cutter(LiteXModule):
     """Ends the packet under way as bad when its source is reset, so that the link does not wait for
-    the rest of the packet.
+    the rest of the packet. A packet of lines ends with a line without words.
+
+    Parameters
+    ----------
+    layout : of the packet's words, or lines; word_layout if not given
 
     Attributes
     ----------
-    sink, source : Endpoint(word_layout(width))
+    sink, source : Endpoint(layout)
     reset        : Signal(), in   the block before the sink is in reset
     """
-    def __init__(self, width=32):
-        self.sink   = sink   = stream.Endpoint(word_layout(width))
-        self.source = source = stream.Endpoint(word_layout(width))
+    def __init__(self, layout=None):
+        layout = layout or word_layout()
+        self.sink   = sink   = stream.Endpoint(layout)
+        self.source = source = stream.Endpoint(layout)
         self.reset  = Signal()
 
         # # #
 
-        inside  = Signal()
-        channel = Signal(len(source.channel))
-        self.sync += If(source.valid & source.ready,
-            inside.eq(~source.last),
-            channel.eq(source.channel),
-        )
+        inside = Signal()
+        taken  = [inside.eq(~source.last)]
+        ending = [source.valid.eq(inside), source.last.eq(1), source.bad.eq(1)]
+        if hasattr(source, "channel"):
+            channel = Signal(len(source.channel))
+            taken.append(channel.eq(source.channel))
+            ending.append(source.channel.eq(channel))
+        self.sync += If(source.valid & source.ready, *taken)
         self.comb += If(self.reset,
-            source.valid.eq(inside),
-            source.last.eq(1),
-            source.bad.eq(1),
-            source.channel.eq(channel),
+            *ending
         ).Else(
             sink.connect(source)
         )

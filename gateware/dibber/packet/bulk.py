@@ -14,6 +14,7 @@ from dibber.packet.build import HeaderBuilder
 from dibber.common.commit import CommitFIFO
 from dibber.packet.flow_table import flow_reset_layout, passed_layout
 from dibber.packet.header import MAX_HEADER_WORDS, field_of, header_word
+from dibber.packet.line_seal import LineSealer
 from dibber.packet.pairs import PairJoiner
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
@@ -138,7 +139,7 @@ class PacketSender(LiteXModule):
     Parameters
     ----------
     data_width : bits of a payload line
-    width      : bits of a word at `source`, 32 or 64
+    width      : bits of payload that leave in a cycle: 32, 64 or, by lines, 256
 
     Attributes
     ----------
@@ -148,13 +149,15 @@ class PacketSender(LiteXModule):
     void    : Signal(), in                         from SendBuffer
     reset   : Record(flow_reset_layout), in
     node_id : Signal(16), in
-    source  : Endpoint(word_layout(width)), out    `bad` on the last word of a packet to be dropped
+    source  : Endpoint(word_layout(width)), out    `bad` on the last word of a packet to be dropped;
+              by lines Endpoint(sealed_line_layout())
     sent      : Signal(), out  one cycle when a whole packet has left
     withdrawn : Signal(), out  one cycle when a packet is dropped
-    word_sent : Signal(width//32), out  number of payload words that leave
+    word_sent : Signal, out    number of payload words that leave
 
     Cycles: 1 a word of the header, a CRC, and `width` bits of payload; 2 from the gate to the first
-    word, and between packets.
+    word, and between packets. By lines: 1 a word of the header and a line of payload; 7 from the
+    last item of a packet to the first one of the next, which waits until the packet has left.
     """
     def __init__(self, data_width, width=32):
         self.words   = words   = stream.Endpoint([("data", 32)])
@@ -170,7 +173,8 @@ class PacketSender(LiteXModule):
         word_bytes  = width//8
         block_words = C.BLOCK_BYTES//word_bytes
 
-        self.seal      = seal      = PacketSealer(CHANNEL.BULK, width=width)
+        self.seal      = seal      = (
+            LineSealer(width) if width == 256 else PacketSealer(CHANNEL.BULK, width=width))
         self.under_way = under_way = UnderWay(LANE.BULK)
         self.asker     = asker     = Asker(flags=0)
         becomes_void = Signal()  # the packet under way becomes void
@@ -217,6 +221,9 @@ class PacketSender(LiteXModule):
             # Words go alone but for the payload. Its last one does so if it has four bytes or less.
             self.comb += body.half.eq(~fsm.ongoing("PAYLOAD") |
                 (final & (last_bytes != 0) & (last_bytes <= 4)))
+        if width == 256:
+            self.comb += body.words.eq(
+                Mux(final & (last_bytes != 0), (last_bytes + 3)[2:], word_bytes//4))
         fsm.act("IDLE",
             NextValue(words_left, (flow.length + (word_bytes - 1))[log2_int(word_bytes):]),
             NextValue(last_bytes, flow.length[:len(last_bytes)]),
@@ -297,7 +304,7 @@ class BulkTransmitter(LiteXModule):
     Parameters
     ----------
     data_width : bits of payload lines and of the slots' lines
-    width      : bits of a word at `source`, 32 or 64
+    width      : as of PacketSender
 
     Attributes
     ----------
@@ -305,7 +312,7 @@ class BulkTransmitter(LiteXModule):
     flow   : Endpoint(flow_layout), out              to the lane's gate
     passed : Endpoint(passed_layout), in             from the lane's gate
     reset  : Record(flow_reset_layout), in
-    source : Endpoint(word_layout(width)), out
+    source : Endpoint, out                           as of PacketSender
     sent, withdrawn, word_sent : Signals, out        as in PacketSender
     """
     def __init__(self, data_width, width=32):

@@ -9,8 +9,9 @@ from litex.gen import *
 from litex.soc.interconnect import stream
 
 from dibber.interface.description import C, CHANNEL, PACKET
-from dibber.layouts import ack_layout, scout_layout, word_layout
+from dibber.layouts import ack_layout, scout_layout
 from dibber.packet.header import header_words
+from dibber.packet.line_seal import LineSealer
 from dibber.packet.seal import PacketSealer
 
 class ControlTransmitter(LiteXModule):
@@ -18,6 +19,10 @@ class ControlTransmitter(LiteXModule):
 
     If both are waiting they alternate. One packet is made at a time, so both kinds share the
     header's words and the sealer.
+
+    Parameters
+    ----------
+    lines : the source has lines with CRCs for a bonded port, in place of words
 
     Attributes
     ----------
@@ -28,14 +33,15 @@ class ControlTransmitter(LiteXModule):
     scouts  : Endpoint(scout_layout), in   scouts (who is at the end of a route?) and answers to
               send
     node_id : Signal(16), in
-    source  : Endpoint(word_layout), out
+    source  : Endpoint(word_layout), out; with `lines` Endpoint(sealed_line_layout())
     scout   : Signal(), out                the packet at the source is a scout
     route   : Signal(32), out              the route of this scout
     sent    : Signal(), out                one cycle for each scout
 
-    Cycles: 1 from `acks` to `source`, 2 from `scouts`, then a word a cycle; 2 between packets.
+    Cycles: 1 from `acks` to `source`, 2 from `scouts`, then a word a cycle; 2 between packets. With
+    `lines`: a line 11 cycles behind `acks`, and 7 between packets.
     """
-    def __init__(self):
+    def __init__(self, lines=False):
         self.acks    = acks   = stream.Endpoint(ack_layout())
         self.left    = Signal()
         # A buffer, because the requester of a scout may be reset while its packet leaves.
@@ -49,7 +55,7 @@ class ControlTransmitter(LiteXModule):
         # # #
 
         scout_sink         = buffer.source
-        self.seal   = seal = PacketSealer(CHANNEL.CONTROL, blocks=False)
+        self.seal   = seal = LineSealer() if lines else PacketSealer(CHANNEL.CONTROL, blocks=False)
         self.source = seal.source
         ack_leaving = Signal()  # the packet of the acknowledgement at `acks` has been made
         ack_pending = Signal()
@@ -93,21 +99,25 @@ class ControlTransmitter(LiteXModule):
 class ControlExit(LiteXModule):
     """The last register of channel CONTROL, which is not urgent: its choice and its route are split.
 
+    Parameters
+    ----------
+    layout : of both streams; with lines, a packet has one, and the sink is the sealer's source
+
     Attributes
     ----------
-    sink   : Endpoint(word_layout), in    from ControlTransmitter, through its gate
-    source : Endpoint(word_layout), out   to the router
-    scout  : Signal(), in                 of ControlTransmitter. It is valid here: when a packet's
-             first word is in the register, the sealer still holds this packet
+    sink   : Endpoint(layout), in    from ControlTransmitter, through its gate
+    source : Endpoint(layout), out   to the router
+    scout  : Signal(), in            of ControlTransmitter. It is valid here: when a packet's first
+             word enters the register, the sealer still holds this packet
     hold   : Signal(), in                 an acknowledgement does not end yet
     left   : Signal(), out                the last word of an acknowledgement leaves
 
     Cycles: 1; a word a cycle.
     """
-    def __init__(self):
-        self.chosen = chosen = stream.PipeValid(word_layout())
+    def __init__(self, layout):
+        self.chosen = chosen = stream.PipeValid(layout)
         self.sink   = chosen.sink
-        self.source = source = stream.Endpoint(word_layout())
+        self.source = source = stream.Endpoint(layout)
         self.scout  = Signal()
         self.hold   = Signal()
         self.left   = Signal()

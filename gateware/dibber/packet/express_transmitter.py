@@ -12,6 +12,7 @@ from dibber.interface.description import C, CHANNEL, COMMAND, FLAG, INLINE, LANE
 from dibber.layouts import express_layout, slot_port
 from dibber.packet.flow_table import flow_layout, flow_reset_layout, passed_layout
 from dibber.packet.header import flag, header_word, header_words
+from dibber.packet.line_seal import LineSealer
 from dibber.packet.question import Asker
 from dibber.packet.seal import PacketSealer, UnderWay
 
@@ -174,6 +175,7 @@ class ExpressTransmitter(LiteXModule):
     Parameters
     ----------
     data_width : bits of the slots' lines
+    lines      : the source has lines with CRCs for a bonded port, in place of words
 
     Attributes
     ----------
@@ -183,16 +185,17 @@ class ExpressTransmitter(LiteXModule):
     flow    : Endpoint(flow_layout), out              to the lane's gate
     passed  : Endpoint(passed_layout), in             from the lane's gate
     reset   : Record(flow_reset_layout), in
-    source  : Endpoint(word_layout), out
+    source  : Endpoint(word_layout), out; with `lines` Endpoint(sealed_line_layout())
     sent      : Signal(), out  one cycle when a whole packet has left
     withdrawn : Signal(), out  one cycle when a packet is dropped because it is stale
-    word_sent : Signal(), out  one cycle for each payload word
+    word_sent : Signal, out    number of payload words that leave
 
     Cycles: 4 from `sink` to the first word; the second word may come 2 cycles after the first one,
     while the link sends START. Otherwise 1 a word, if the slot port grants in the second cycle; 1
-    between packets. So the link sends END and START of successive packets without a pause.
+    between packets. So the link sends END and START of successive packets without a pause. With
+    `lines`, 7 between packets, which is less than the rows of a link leave.
     """
-    def __init__(self, data_width):
+    def __init__(self, data_width, lines=False):
         self.node_id   = Signal(16)
         self.flow      = flow   = stream.Endpoint(flow_layout())
         self.passed    = passed = stream.Endpoint(passed_layout())
@@ -202,7 +205,7 @@ class ExpressTransmitter(LiteXModule):
         # # #
 
         self.fetch     = fetch     = SlotFetch(data_width)
-        self.seal      = seal      = PacketSealer(CHANNEL.EXPRESS)
+        self.seal      = seal      = LineSealer() if lines else PacketSealer(CHANNEL.EXPRESS)
         self.under_way = under_way = UnderWay(LANE.EXPRESS)
         self.asker     = asker     = Asker(PACKET_FLAG.EXPRESS)
         self.sink      = fetch.sink

@@ -22,7 +22,8 @@ class PacketLayer(LiteXModule):
     data_width : bits of payload lines and of the slots' lines
     address_bits : see DepositReceiver
     places     : packets of a lane that the port keeps, as in Departed; 0 with two links
-    bulk_width : bits of a word of channel BULK, 32 or 64; 32 with two links
+    bulk_width : bits of a word of channel BULK, 32 or 64, or 256 for a bonded port; 32 with two
+                 links
     links      : of the card, 1 or 2
 
     Attributes
@@ -43,7 +44,7 @@ class PacketLayer(LiteXModule):
     forget           : Signal(), in                    one cycle: forget the flows of all other
                        nodes (see Sequencer)
     sinks            : list of Endpoint(word_layout), in    from the link: CONTROL, EXPRESS and BULK;
-                       with two links a list of two such lists
+                       with two links a list of two such lists; of a bonded port as it has them
     sources          : list of Endpoint(word_layout), out   to the link, in the same way
     scouts           : Endpoint(scout_layout), in     scouts and answers to send
     scouts_came      : Endpoint(scout_layout), out    received scouts and answers

@@ -82,7 +82,7 @@ class LinkedPacketTransmitter(LiteXModule):
         self.express_slot = express.slot
 
         # Channel CONTROL --------------------------------------------------------------------------
-        self.exit = way_out = ControlExit()
+        self.exit = way_out = ControlExit(word_layout())
         self.comb += [
             gates[control].source.connect(way_out.sink),
             way_out.scout.eq(control.scout),

@@ -8,10 +8,12 @@ from litex.gen import *
 
 from dibber.interface.description import C, CHANNEL, LANE
 from dibber.layouts import word_layout
+from dibber.link.row_packer import sealed_line_layout
 from dibber.packet.bulk import BulkTransmitter
 from dibber.packet.control import ControlExit, ControlTransmitter
 from dibber.packet.express_transmitter import ExpressTransmitter
 from dibber.packet.flow_table import FlowTable
+from dibber.packet.line_seal import LineRouter
 from dibber.packet.progress import Departed
 from dibber.common.pulses import Pulses
 from dibber.packet.route import Router, route_write_layout
@@ -26,7 +28,8 @@ class PacketTransmitter(LiteXModule):
     ----------
     data_width : bits of payload lines and of the slots' lines
     places     : packets of a lane that the port keeps, as in Departed
-    bulk_width : bits of a word of channel BULK, 32 or 64
+    bulk_width : bits of a word of channel BULK, 32 or 64. With 256 all channels are lines with CRCs
+                 for a bonded port
 
     Attributes
     ----------
@@ -43,7 +46,7 @@ class PacketTransmitter(LiteXModule):
     express_slot  : slot_port(data_width), master   for lane EXPRESS
     node_id       : Signal(16), in
     sources       : list of Endpoint(word_layout), by enum channel: CONTROL, EXPRESS, BULK. That of
-                    BULK has `bulk_width`
+                    BULK has `bulk_width`. By lines all are Endpoint(sealed_line_layout())
     flows         : FlowTable: the state of all flows that start here
     departed      : list of Departed, by enum lane
     sending       : list of modules that are reset when the sending side is halted: all but those
@@ -57,20 +60,25 @@ class PacketTransmitter(LiteXModule):
         # # #
 
         self.flows   = flows   = FlowTable(keeps=places > 0)
-        self.express = express = ExpressTransmitter(data_width)
+        lines = bulk_width == 256
+        self.express = express = ExpressTransmitter(data_width, lines)
         self.bulk    = bulk    = BulkTransmitter(data_width, bulk_width)
-        self.control = control = ControlTransmitter()
+        self.control = control = ControlTransmitter(lines)
         self.route   = Record(route_write_layout())
         self.acks    = control.acks
         self.scouts  = control.scouts
         # The routers of reset modules are reset too, so that none stays within a packet. The route
         # tables are kept.
         widths  = {CHANNEL.CONTROL: 32, CHANNEL.EXPRESS: 32, CHANNEL.BULK: bulk_width}
-        routers = [Router(widths[channel]) for channel in range(3)]
+        layouts = {
+            channel: sealed_line_layout() if lines else word_layout(width)
+            for channel, width in widths.items()}
+        routers = [LineRouter() if lines else Router(widths[channel]) for channel in range(3)]
         # Skid buffers: `ready` depends on the route and on the link, so a sender sees a stall one
-        # cycle later.
-        gates = {part: Skid(word_layout(widths[channel])) for channel, part in (
-            (CHANNEL.CONTROL, control), (CHANNEL.EXPRESS, express), (CHANNEL.BULK, bulk))}
+        # cycle later. A line of CONTROL goes without one: see ControlExit.
+        gates = {part: Skid(layouts[channel]) for channel, part in (
+            (CHANNEL.CONTROL, control), (CHANNEL.EXPRESS, express), (CHANNEL.BULK, bulk))
+            if not (lines and channel == CHANNEL.CONTROL)}
         self.submodules += gates.values()
         self.departed = departed = [Departed(places) for _ in range(C.LANES)]
         self.submodules += departed
@@ -82,34 +90,24 @@ class PacketTransmitter(LiteXModule):
         self.slot          = bulk.slot
         self.expresses     = express.sink
         self.express_slot  = express.slot
-        self.sources       = [router.source for router in routers]
-        self.exit = way_out = ControlExit()
+        self.exit = way_out = ControlExit(layouts[CHANNEL.CONTROL])
         self.comb += [
-            gates[control].source.connect(way_out.sink),
             way_out.scout.eq(control.scout),
             way_out.hold.eq(self.ack_hold),
             control.left.eq(way_out.left),
         ]
-        for channel, source in (
-                (CHANNEL.CONTROL, way_out.source), (CHANNEL.EXPRESS, gates[express].source),
-                (CHANNEL.BULK, gates[bulk].source)):
-            self.add_module(f"router{channel}", routers[channel])
-            self.comb += [
-                source.connect(routers[channel].sink),
-                routers[channel].write.eq(self.route),
-            ]
+        for channel, router in enumerate(routers):
+            self.add_module(f"router{channel}", router)
         self.comb += [
+            *[router.write.eq(self.route) for router in routers],
             *[part.node_id.eq(self.node_id) for part in (control, express, bulk)],
-            *[part.source.connect(gate.sink) for part, gate in gates.items()],
-            routers[CHANNEL.CONTROL].node.eq(way_out.sink.data),
             routers[CHANNEL.CONTROL].given.eq(control.scout),
             routers[CHANNEL.CONTROL].route.eq(control.route),
-            # The first word of an express packet is at the router in the cycle after its gate.
-            routers[CHANNEL.EXPRESS].node.eq(
-                Mux(express.under_way.busy, express.under_way.flow, express.under_way.node)),
-            # Valid from the cycle after the gate; no word of the packet is at the router before.
-            routers[CHANNEL.BULK].node.eq(bulk.send.under_way.flow),
         ]
+        if lines:
+            self.sources = self.connect_lines(routers, gates)
+        else:
+            self.sources = self.connect_words(routers, gates)
         for lane, part in (LANE.EXPRESS, express), (LANE.BULK, bulk):
             self.comb += [
                 part.flow.connect(flows.sinks[lane]),
@@ -117,11 +115,11 @@ class PacketTransmitter(LiteXModule):
                 part.reset.eq(flows.begins),
             ]
 
-        # `ended` is the last word after the router, as the link takes it.
+        # `ended` is the last word, or line, as the link takes it.
         for lane, channel, part, under_way in (
                 (LANE.EXPRESS, CHANNEL.EXPRESS, express, express.under_way),
                 (LANE.BULK, CHANNEL.BULK, bulk, bulk.send.under_way)):
-            word    = routers[channel].source
+            word    = self.sources[channel]
             is_lane = lambda flow: flow[log2_int(C.NODES):] == lane
             self.comb += [
                 departed[lane].begin.strobe.eq(under_way.begin),
@@ -141,7 +139,7 @@ class PacketTransmitter(LiteXModule):
         self.packets_sent = packets_sent = Pulses(
             control.left, control.sent, express.sent, bulk.sent)
         self.words_sent   = words_sent   = Pulses(
-            express.word_sent, bulk.word_sent, most=bulk_width//32)
+            express.word_sent, bulk.word_sent, bits=6 if lines else 3, most=bulk_width//32)
         self.withdrawn    = withdrawn    = Pulses(express.withdrawn, bulk.withdrawn)
         self.counters = {
             "PACKETS_SENT":      packets_sent.pulse,
@@ -149,3 +147,31 @@ class PacketTransmitter(LiteXModule):
             "ACKS_SENT":         control.left,
             "PACKETS_WITHDRAWN": withdrawn.pulse,
         }
+
+    def connect_words(self, routers, gates):
+        """Words go through gate and router. Returns the sources of all channels."""
+        control, express, bulk, way_out = self.control, self.express, self.bulk, self.exit
+        self.comb += [
+            *[part.source.connect(gate.sink) for part, gate in gates.items()],
+            gates[control].source.connect(way_out.sink),
+            *[source.connect(router.sink) for source, router in zip(
+                (way_out.source, gates[express].source, gates[bulk].source), routers)],
+            routers[CHANNEL.CONTROL].node.eq(way_out.sink.data),
+            # The first word of an express packet is at the router in the cycle after its gate.
+            routers[CHANNEL.EXPRESS].node.eq(
+                Mux(express.under_way.busy, express.under_way.flow, express.under_way.node)),
+            # Valid from the cycle after the gate; no word of the packet is at the router before.
+            routers[CHANNEL.BULK].node.eq(bulk.send.under_way.flow),
+        ]
+        return [router.source for router in routers]
+
+    def connect_lines(self, routers, gates):
+        """Lines get their route from their target, and go through a gate. Returns the sources of
+        all channels.
+        """
+        parts = [self.control, self.express, self.bulk]
+        ends  = [self.exit, *[gates[part] for part in parts[1:]]]
+        self.comb += [
+            statement for part, router, end in zip(parts, routers, ends) for statement in (
+                part.source.connect(router.sink), router.source.connect(end.sink))]
+        return [end.source for end in ends]

@@ -15,9 +15,11 @@ from dibber.packet.flow_table import flow_reset_layout
 
 def body_layout(width=32):
     """A packet without its CRCs: a CRC follows each word with `seal`. The `last` word has `seal`,
-    too. With a `width` of 64, two words go at once, and one with `half`.
+    too. With a `width` of 64, two words go at once, and one with `half`. With 256, each word of the
+    header goes alone, in the low bits, and payload by lines of `words` words.
     """
-    return [("data", width), ("seal", 1)] + ([("half", 1)] if width == 64 else [])
+    amount = {32: [], 64: [("half", 1)], 256: [("words", 4)]}[width]
+    return [("data", width), ("seal", 1), *amount]
 
 # Sealer -------------------------------------------------------------------------------------------
 

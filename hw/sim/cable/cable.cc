@@ -80,6 +80,11 @@ Cable::Cable(const Profile& profile, uint64_t seed, CableDirection direction)
         direction.rates = rates_;
         frames_ = std::make_unique<FrameCable>(profile, seed, direction);
     }
+    if (profile.is_bonded() && plugged_) {
+        direction.faults = faults_;
+        direction.rates = rates_;
+        lanes_ = std::make_unique<LaneCable>(profile, seed, direction);
+    }
     std::stable_sort(faults_.begin(), faults_.end(),
                      [](auto& a, auto& b) { return a.from < b.from; });
     draw_next_error();
@@ -105,6 +110,8 @@ void Cable::drive_transmit(SerialInputs& in, Time now) const
 {
     if (frames_)
         return frames_->drive_transmit(in, now);
+    if (lanes_)
+        return lanes_->drive_transmit(in, now);
     in.serial_tx_ready = next_word_ < now + period_;
 }
 
@@ -112,6 +119,8 @@ void Cable::sample_transmit(const SerialInputs& in, const SerialOutputs& out, Ti
 {
     if (frames_)
         return frames_->sample_transmit(in, out, fault_at(now), now, statistics_);
+    if (lanes_)
+        return lanes_->sample_transmit(in, out, fault_at(now), now, statistics_);
     if (!in.serial_tx_ready)
         return;
     Time start = std::max(next_word_, now);
@@ -142,6 +151,8 @@ void Cable::stay_dark(Time now)
 {
     if (frames_)
         return frames_->stay_dark(now);
+    if (lanes_)
+        return lanes_->stay_dark(now);
     looped_.clear();
     if (next_word_ >= now + period_)
         return;
@@ -244,6 +255,8 @@ void Cable::meet(bool received)
 {
     if (frames_)
         return frames_->meet(received);
+    if (lanes_)
+        return lanes_->meet(received);
     if (received)
         arriving_.insert(arriving_.end(), sent_.begin(), sent_.end());
     sent_.clear();
@@ -269,6 +282,8 @@ void Cable::drive_receive(SerialInputs& in, Time now)
 {
     if (frames_)
         return frames_->drive_receive(in, now);
+    if (lanes_)
+        return lanes_->drive_receive(in, now);
     if (deliver(arriving_, in, now))
         signal_ = in.serial_rx_signal;
     in.serial_rx_signal = signal_;

@@ -22,6 +22,7 @@
 #include "../random.h"
 #include "code_8b10b.h"
 #include "frames.h"
+#include "lanes.h"
 
 namespace dibber {
 
@@ -125,6 +126,7 @@ private:
     bool signal_ = false;
     CableStatistics statistics_;
     std::unique_ptr<FrameCable> frames_; /* a cable of a profile with an MTU: no symbols */
+    std::unique_ptr<LaneCable> lanes_;   /* a cable of a bonded link: no symbols */
 };
 
 } // namespace dibber

@@ -30,7 +30,8 @@ class Profile:
     completion_split    : "boundary", "maximum" or "random"
     line                : bytes of a line of host memory
     posted_up_ns, posted_down_ns : idle delay of a write by the card, and by the CPU
-    link_rate           : on the wire, 10 bits per symbol, or of frames; bits per second
+    link_rate           : on the wire, 10 bits per symbol, or of frames; bits per second. That of
+                          each lane of a bonded link
     mtu                 : bytes of payload of a frame, if the link is Ethernet; 0: it is serial
     peers               : other cards that a link over Ethernet may have
     bulk_width          : of a link over Ethernet: bits of a word of channel BULK, 32 or 64
@@ -84,9 +85,11 @@ class Profile:
 
     @property
     def link_bytes(self) -> float:
-        """The cable's bytes per second, after 8b/10b. Over Ethernet, a card's words may be slower
-        than the cable.
+        """The cable's bytes per second, after 8b/10b, or after 64b/66b on four bonded lanes. Over
+        Ethernet, a card's words may be slower than the cable.
         """
+        if self.fabric == "bonded":
+            return 4 * self.link_rate / 66 * 8
         return min(self.link_rate / 8, self.card_bytes) if self.mtu else self.link_rate / 10
 
     @property
@@ -151,6 +154,7 @@ OPTIONAL = {
     "link.frame_loss": (0, 1),
     "link.frame_late": (0, 1),
     "link.switch_queue_bytes": (9300, 1 << 24),
+    "link.skew_ns": (0, 1e6),
     "window.combining_buffers": (1, 64),
     "window.line_ns": (0, 1e6),
     "window.store_ns": (0, 1e6),
@@ -181,7 +185,8 @@ KINDS = {
 }
 NAME = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,63}"  # it becomes part of the names of results
 SPLITS = ("boundary", "maximum", "random")
-FABRICS = ("direct", "two-links", "ring", "ring-pair")  # cables or switches, one or two; rings
+# Cables or switches, one or two; rings; a cable of four lanes.
+FABRICS = ("direct", "two-links", "ring", "ring-pair", "bonded")
 
 
 def _check(raw: dict[str, Any]) -> None:

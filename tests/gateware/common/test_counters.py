@@ -14,7 +14,14 @@ from tests.gateware.models.compiled import run_simulation
 
 @pytest.mark.parametrize(
     "data_width, words, first, most",
-    [(64, 48, 0, 1), (128, 48, 40, 3), (64, 3, 0, 3), (64, 47, 36, 1), (32, 57, 0, 3)],
+    [
+        (64, 48, 0, 1),
+        (128, 48, 40, 3),
+        (64, 3, 0, 3),
+        (64, 47, 36, 1),
+        (32, 57, 0, 3),
+        (256, 48, 0, 8),
+    ],
 )
 def test_every_read_shows_the_events_of_all_cycles_before_it(data_width, words, first, most, seed):
     random = Random(seed)

@@ -32,6 +32,9 @@ class Card(Module):
     def __init__(self, node, data_width, is_sure):
         self.submodules.packet = packet = PacketLayer(data_width)
         self.submodules.link = link = LinkPort(channels=3, slack_words=256)
+        self.connect(packet, link, node, data_width, is_sure)
+
+    def connect(self, packet, link, node, data_width, is_sure):
         self.node, self.data_width = node, data_width
         self.acked = acked_of(packet.transmitter.flows)
         if is_sure:

@@ -242,6 +242,11 @@ def measure(
     if cards:
         return measure_cards(profile, cards, progress)
     _refuse(profile.mtu, profile.fabric == "ring")
+    if profile.fabric == "bonded":
+        raise CommandError(
+            "bench link: the lanes of a bonded link have no test equipment",
+            f"'dibber bench stride --profile {profile.name}' measures its rate",
+        )
     results, versions = [], {}
     for point in points:
         if progress:
