@@ -285,8 +285,6 @@ def bitstreams(board, seeds, targets):
     return group
 
 
-# Name: (minutes on two idle cores, function of run, profile and seed; None: the name is a file of
-# tests that record their figures).
 def mpi_ranks(ranks):
     """Barrier and b_eff of Open MPI on so many ranks, with CPU time. b_eff has fewer repetitions
     than its definition asks for: those of `dibber bench mpi`, which the row tells.
@@ -314,6 +312,8 @@ def mpi_ranks(ranks):
     return group
 
 
+# Name: (minutes on two idle cores, function of run, profile and seed; None: the name is a file of
+# tests that record their figures).
 CAMPAIGNS = {
     **{f"mpi-{ranks}-ranks": (10, mpi_ranks(ranks)) for ranks in mpi.RANKS},
     "soak-transfers": (30, soak("transfers", of_transfers, "--json", "--count", "20000")),

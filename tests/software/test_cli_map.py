@@ -115,3 +115,12 @@ def test_switches_that_no_cable_joins_are_two_trees():
 def test_a_route_names_its_link_on_a_card_with_two(capsys):
     network_map.show("uri", STAR)
     assert "link 0: +1  link 1: -1" in capsys.readouterr().out
+
+
+def test_what_a_card_knows_is_shown_without_a_map(capsys):
+    """As `dibber map --look URI`, which sends no scout."""
+    known = {"own": 0, "link": "UP", "control_program": "READY", "routes": STAR["routes"]}
+    network_map.show("uri", known)
+    network_map.show("uri", known | {"routes": []})
+    text = capsys.readouterr().out
+    assert "knows 1 route\n" in text and "link 1: -1" in text and "knows no routes" in text

@@ -64,9 +64,11 @@ def reachable(fabric, node):
     by = [set() if p is None else group[fabric.switch_of(p)] for p in places(fabric, node)]
     seen = set().union(*by)
     met = {
-        other: {n for n, p in enumerate(places(fabric, other)) if p is not None}
-        & {n for n, p in enumerate(places(fabric, other)) if p and fabric.switch_of(p) in seen}
-        | {n for n, p in enumerate(places(fabric, other)) if p == 0 and 0 in seen}
+        other: {
+            n
+            for n, p in enumerate(places(fabric, other))
+            if p is not None and fabric.switch_of(p) in seen
+        }
         for other in fabric.hosts
     }
     return by, {other: links for other, links in met.items() if links}

@@ -77,8 +77,9 @@ class BondedPort(LiteXModule):
     counters  : dict of pulses, as LinkPort: CODE_ERRORS are wrong rows except in DOWN,
                 WORDS_RECEIVED are rows
 
-    Cycles: 4 from `sinks` to `tx`, 5 on BULK, without the wait for a row of the lanes; 5 from the last block
-    of a row on `lanes` to `sources` through an empty slack buffer, 4 for a channel in `sunk`.
+    Cycles: 4 from `sinks` to `tx`, 5 on BULK, without the wait for a row of the lanes; 5 from the
+    last block of a row on `lanes` to `sources` through an empty slack buffer, 4 for a channel in
+    `sunk`.
     """
     bulk_width = 256  # as PacketLayer has it: lines with CRCs, and chunks
 

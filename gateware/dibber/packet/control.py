@@ -101,16 +101,17 @@ class ControlExit(LiteXModule):
 
     Parameters
     ----------
-    layout : of both streams; with lines, a packet has one, and the sink is the sealer's source
+    layout : of both streams; with lines, a packet has one
 
     Attributes
     ----------
-    sink   : Endpoint(layout), in    from ControlTransmitter, through its gate
-    source : Endpoint(layout), out   to the router
+    sink   : Endpoint(layout), in    from ControlTransmitter through its gate; lines through the
+             router
+    source : Endpoint(layout), out   to the router; lines to the link
     scout  : Signal(), in            of ControlTransmitter. It is valid here: when a packet's first
              word enters the register, the sealer still holds this packet
-    hold   : Signal(), in                 an acknowledgement does not end yet
-    left   : Signal(), out                the last word of an acknowledgement leaves
+    hold   : Signal(), in            an acknowledgement does not end yet
+    left   : Signal(), out           the last word of an acknowledgement leaves
 
     Cycles: 1; a word a cycle.
     """

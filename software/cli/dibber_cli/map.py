@@ -237,7 +237,7 @@ def show(uri: str, found: Mapping[str, Any]) -> None:
             ],
         )
         print("\n".join(["", *drawing.lines(found), ""]))
-    elif drawn := drawing.lines(found):
+    elif "uplinks" in found and (drawn := drawing.lines(found)):
         print("\n".join(["", *drawn, ""]))
     if found["routes"]:
         two = len(found.get("uplinks", ())) > 1 or any(1 in r["links"] for r in found["routes"])

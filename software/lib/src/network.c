@@ -176,7 +176,7 @@ int dib_network_map(struct dib_card *card, unsigned int attempts, struct dib_net
 	if (rc)
 		return rc;
 	rc = dib_read_register(card, DIBBER_HOST_NODE_ID, &own);
-	if (!rc && own >= card->fixed.nodes)
+	if (!rc && (own >= card->fixed.nodes || own >= DIBBER_NODES))
 		rc = dib_fail(DIB_ERR_PROTOCOL, "the card says that it is node %u of %u", own,
 			      card->fixed.nodes);
 	if (!rc)

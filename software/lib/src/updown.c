@@ -179,8 +179,8 @@ int dib_network_routes(const struct dib_network *network, unsigned int node,
 	if (!network || !routes)
 		return dib_fail(DIB_ERR_ARGUMENT, "no %s given",
 				network ? "place for the routes" : "map");
-	if (node >= DIBBER_NODES || node == network->own || !(network->hosts >> node & 1) ||
-	    network->conflicts >> node & 1)
+	if (node >= DIBBER_NODES || network->own >= DIBBER_NODES || node == network->own ||
+	    !(network->hosts >> node & 1) || network->conflicts >> node & 1)
 		return 0;
 	for (uint32_t hops = 0; hops <= DIBBER_ROUTE_HOPS; hops++)
 		for (uint8_t link = 0; link < DIB_LINKS; link++)

@@ -84,7 +84,7 @@ class Station(Module):
         self.submodules.gearbox = gearbox = Gearbox()
         self.comb += [
             pcs.block_tx.connect(gearbox.block_tx),
-            gearbox.block_rx.connect(pcs.block_rx),
+            gearbox.block_rx.connect(pcs.block_rx, omit={"ready"}),
             gearbox.slip.eq(pcs.slip),
         ]
 
