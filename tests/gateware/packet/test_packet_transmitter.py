@@ -27,6 +27,9 @@ FLOW = LANE.BULK * C.NODES + PEER
 FIRST = 7
 
 
+SHORTEST_BAD = 2  # words of a packet that ends as bad
+
+
 def on_link(incarnation):
     return incarnation - FIRST + 1
 
@@ -289,6 +292,7 @@ def test_packets_leave_as_the_model_says(data_width, seed):
     # What becomes void ends as bad if it has begun; its last word means nothing.
     voids = iter(bench.voids)
     for part in bad:
+        assert len(part) >= SHORTEST_BAD
         assert any(part[:-1] == encode(void)[: len(part) - 1] for void in voids)
     assert (
         bench.counts["PACKETS_WITHDRAWN"] == len(bench.voids) - len(bad)
