@@ -447,7 +447,7 @@ def test_a_simulator_refuses_cards_and_topologies_that_do_not_fit(tmp_path):
     assert '"direct", "ring" or "ring-pair"' in refusal("--set", 'link.fabric="star"')
     star = tmp_path / "star.toml"
     star.write_text(topology.text_of("star:2")[0])
-    assert "a switch has no port for a ring" in refusal(
+    assert "a switch has no port for such a link" in refusal(
         "--set", 'link.fabric="ring"', "--topology", star
     )
     looped = ["--set", 'link.fabric="ring"', "--fault", "loopback"]

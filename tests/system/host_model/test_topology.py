@@ -456,7 +456,7 @@ ONE_WAY = 'cards = 2\n[[cable]]\none_way = true\nends = ["card0", "card1"]\n'
             (),
             "port 0 of card1 has cable 'cable0' already",
         ),
-        (ONE_WAY + "[[switch]]\nports = 4\n", (), "a switch has no port for a ring"),
+        (ONE_WAY + "[[switch]]\nports = 4\n", (), "a switch has no port for such a link"),
         (ONE_WAY, ("--fault", "loopback"), "cable 'cable0' goes one way: it has direction 0 alone"),
         (ONE_WAY, ("--fault", "noise:0:1:1"), "cable 'cable0' goes one way"),
     ],
@@ -476,7 +476,7 @@ TWO_WAYS = 'cards = 2\n[[cable]]\nends = ["card0:0", "card1:1"]\n'
         (TWO_WAYS.replace("card0:0", "card0"), "'card0' has 2 ports: say which, as in 'card0:0'"),
         (TWO_WAYS.replace("card0:0", "card0:2"), "card0 has the ports 0 … 1"),
         (TWO_WAYS + '[[cable]]\nends = ["card1:1"]\n', "port 1 of card1 has cable 'cable0'"),
-        (TWO_WAYS + "[[switch]]\nports = 4\n", "a switch has no port for a ring"),
+        (TWO_WAYS + "[[switch]]\nports = 4\n", "a switch has no port for such a link"),
         (TWO_WAYS + "one_way = true\n", "one way is for a ring"),
     ],
 )
