@@ -444,7 +444,7 @@ def test_a_simulator_refuses_cards_and_topologies_that_do_not_fit(tmp_path):
 
     assert "fabric ring in place of direct" in refusal()
     assert "one way is for a ring" in refusal("--topology", tmp_path / "ring.toml")
-    assert '"direct", "ring" or "ring-pair"' in refusal("--set", 'link.fabric="star"')
+    assert '"ring", "ring-pair" or "bonded"' in refusal("--set", 'link.fabric="star"')
     star = tmp_path / "star.toml"
     star.write_text(topology.text_of("star:2")[0])
     assert "a switch has no port for such a link" in refusal(
