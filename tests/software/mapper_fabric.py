@@ -177,6 +177,16 @@ def plain(network):
     ]
 
 
+def random_switches(random, most=4):
+    """Up to `most` switches: their sizes, and of each its ports in random order."""
+    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, most + 1))]
+    first = [sum(sizes[:n]) for n in range(len(sizes))]
+    free = [list(range(f, f + s)) for f, s in zip(first, sizes)]
+    for ports in free:
+        random.shuffle(ports)
+    return sizes, free
+
+
 def assert_no_circle(waits):
     """Dally and Seitz 1987: no deadlock without a circle in the channel dependency graph."""
     done, path = set(), []

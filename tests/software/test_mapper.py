@@ -20,6 +20,7 @@ from tests.software.mapper_fabric import (
     circle,
     library,
     plain,
+    random_switches,
 )
 
 
@@ -32,11 +33,7 @@ def random_fabric(library, random, loss=0, most=4):
     """Up to `most` 4 switches and 16 hosts, connected, with some more cables than a tree; loops and
     parallel ones too.
     """
-    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, most + 1))]
-    first = [sum(sizes[:n]) for n in range(len(sizes))]
-    free = [list(range(f, f + s)) for f, s in zip(first, sizes)]
-    for ports in free:
-        random.shuffle(ports)
+    sizes, free = random_switches(random, most)
     cables = []
     for n in range(1, len(sizes)):
         to = random.choice([m for m in range(n) if len(free[m]) > 1])

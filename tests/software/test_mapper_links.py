@@ -20,6 +20,7 @@ from tests.software.mapper_fabric import (
     circle,
     library,
     plain,
+    random_switches,
 )
 
 
@@ -76,11 +77,7 @@ def reachable(fabric, node):
 
 def random_fabric(library, random):
     """One to four switches, not always joined, and hosts of which most have two links."""
-    sizes = [random.choice([4, 8, 16]) for _ in range(random.randrange(1, 5))]
-    first = [sum(sizes[:n]) for n in range(len(sizes))]
-    free = [list(range(f, f + s)) for f, s in zip(first, sizes)]
-    for ports in free:
-        random.shuffle(ports)
+    sizes, free = random_switches(random)
     cables = []
     for _ in range(random.randrange(6)):
         ports = [n for n in range(len(sizes)) for _ in free[n]]

@@ -10,6 +10,7 @@ from litex.gen import *
 from liteiclink.serdes.gth3_ultrascale import GTH3, GTH3QuadPLL
 
 from dibber.link.ethernet.base_r.gearbox import BLOCK_BITS, LANE_BITS, Gearbox
+from dibber.phy.reference import QuadReference
 from dibber.phy.words import Pads
 
 LINERATE     = 10.3125e9  # IEEE 802.3-2018, 49.1.4.4: 10 Gb/s of blocks of 64 in 66 bits
@@ -18,33 +19,10 @@ NEAR_END_PMA = 0b010      # UG576: LOOPBACK
 # UG576, TX_CLK25_DIV and RX_CLK25_DIV: the reference divided by this is 25 MHz or less.
 CLK25_HZ = 25e6
 
-class GTHReference(LiteXModule):
-    """The reference clock of a quad, from its pins.
-
-    Parameters
-    ----------
-    platform : gets the constraint
-    pads     : `p`, `n`
-    freq     : Hz
-
-    Attributes
-    ----------
-    clk  : Signal, out
-    freq : Hz
-    """
+class GTHReference(QuadReference):
+    """QuadReference of an UltraScale: `platform`, `pads`, `freq` as there."""
     def __init__(self, platform, pads, freq):
-        self.clk  = reference = Signal()
-        self.freq = freq
-
-        # # #
-
-        self.specials += Instance("IBUFDS_GTE3",
-            p_REFCLK_HROW_CK_SEL = 0,
-            i_CEB = 0,
-            i_I   = pads.p,
-            i_IB  = pads.n,
-            o_O   = reference)
-        platform.add_period_constraint(pads.p, 1e9/freq)
+        QuadReference.__init__(self, platform, pads, freq, "IBUFDS_GTE3", REFCLK_HROW_CK_SEL=0)
 
 def lane_pins(prefix, bits):
     """Pins of a GTH for raw bits without 8b/10b, of each ten: eight of data, two of control.

@@ -2,39 +2,17 @@
 
 # SPDX-License-Identifier: BSD-2-Clause
 
-from migen import *
-
-from litex.gen import *
-
 from liteiclink.serdes.gtx_7series import GTX, GTXChannelPLL
 
+from dibber.phy.reference import QuadReference
 from dibber.phy.s7 import S7SerialPHY
 
 # GTX Reference ------------------------------------------------------------------------------------
 
-class GTXReference(LiteXModule):
-    """The reference clock of a quad, from its pins. Several PHYs of the quad may share it.
-
-    Parameters
-    ----------
-    platform : gets the constraint
-    pads     : `p`, `n`
-    freq     : Hz
-
-    Attributes
-    ----------
-    clk  : Signal, out
-    freq : Hz
-    """
+class GTXReference(QuadReference):
+    """QuadReference of a 7 series: `platform`, `pads`, `freq` as there."""
     def __init__(self, platform, pads, freq):
-        self.clk  = reference = Signal()
-        self.freq = freq
-
-        # # #
-
-        self.specials += Instance(
-            "IBUFDS_GTE2", i_CEB=0, i_I=pads.p, i_IB=pads.n, o_O=reference)
-        platform.add_period_constraint(pads.p, 1e9/freq)
+        QuadReference.__init__(self, platform, pads, freq, "IBUFDS_GTE2")
 
 # GTX Serial PHY -----------------------------------------------------------------------------------
 
