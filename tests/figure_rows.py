@@ -86,6 +86,13 @@ class Rows:
         self.add("bytes-wrong", self.report["bytes_wrong"], compared, "<=", 0)
 
 
+def compare_unpacking(rows, report):
+    """The row of contiguous puts that the receiving CPU unpacks, at a stride of 64."""
+    unpack = value_at(report, "put-contiguous-unpack", 64)
+    percent = f"{unpack['cpu_percent']:.1f} % of the receiving CPU"
+    rows.compare("unpack-at-64", unpack["value"], f"MB/s, {percent}")
+
+
 def of_stride(report):
     """gen2x4: megabytes a second. Every profile: shares of the bound."""
     rows = Rows(report)
@@ -99,12 +106,7 @@ def of_stride(report):
             "dst-strided-least", least(destination)["value"], "MB/s", ">=", 423, least(destination)
         )
         rows.add("src-strided-least", least(source)["value"], "MB/s", ">=", 376, least(source))
-        unpack = value_at(report, "put-contiguous-unpack", 64)
-        rows.compare(
-            "unpack-at-64",
-            unpack["value"],
-            f"MB/s, {unpack['cpu_percent']:.1f} % of the receiving CPU",
-        )
+        compare_unpacking(rows, report)
         descriptors = value_at(report, "descriptors", 64)
         rows.compare("descriptors-at-64", descriptors["value"], "MB/s")
     else:
@@ -135,12 +137,7 @@ def of_wide(contiguous, strides):
         rows.add(f"{side}-strided-of-bound", share(point), "%", ">=", 85, point)
         point = value_at(strides, f"put-{side}-strided", 64)
         rows.compare(f"{side}-strided-at-64", point["value"], "MB/s")
-    unpack = value_at(strides, "put-contiguous-unpack", 64)
-    rows.compare(
-        "unpack-at-64",
-        unpack["value"],
-        f"MB/s, {unpack['cpu_percent']:.1f} % of the receiving CPU",
-    )
+    compare_unpacking(rows, strides)
     descriptors = value_at(strides, "litepcie-descriptors", 64)
     rows.compare("litepcie-descriptors-at-64", descriptors["value"], "MB/s")
     return [*longest.rows, *rows.rows]
