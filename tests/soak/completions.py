@@ -30,11 +30,11 @@ def main():
         "--reader", choices=READERS, action="append", help="only this one; may be given again"
     )
     parser.add_argument(
-        "--width", type=int, choices=(64, 128), action="append", help="only this one, in bits"
+        "--width", type=int, choices=(64, 128, 256), action="append", help="only this one, in bits"
     )
     args = parser.parse_args()
     for name in args.reader or READERS:
-        for width in args.width or (64, 128):
+        for width in args.width or (64, 128, 256):
             start = time.monotonic()
             test, ended = READERS[name](width, args.count, args.seed)
             faults = sum(test.host.hits.values())

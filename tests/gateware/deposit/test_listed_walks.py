@@ -140,7 +140,7 @@ def walks(draw, number):
 
 @given(
     st.tuples(*[walks(n + 1) for n in range(6)]),
-    st.sampled_from([64, 128]),
+    st.sampled_from([64, 128, 256]),
     st.sampled_from([1.0, 0.6]),
     st.integers(0, 100),
 )

@@ -165,7 +165,7 @@ def test_pages_windows_and_slots_do_not_overlap():
 # Counters -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data_width", [64, 128])
+@pytest.mark.parametrize("data_width", [64, 128, 256])
 def test_every_counter_has_exactly_one_source(data_width):
     card = SimCard(SourceList(), data_width, clock_hz=125e6)  # a second source or none is an error
     names = [name for source in card.core.counter_sources for name in source]

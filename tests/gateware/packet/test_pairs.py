@@ -19,7 +19,7 @@ from tests.gateware.models.pairs import WideReceiver, WideTransmitter, pairs_of
 from tests.gateware.packet import test_packet_receiver as receive
 from tests.gateware.packet import test_packet_transmitter as transmit
 
-WIDTHS = pytest.mark.parametrize("data_width", [64, 128])
+WIDTHS = pytest.mark.parametrize("data_width", [64, 128, 256])
 
 
 @pytest.fixture(autouse=True)
