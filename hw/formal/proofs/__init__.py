@@ -35,6 +35,7 @@ FILES = (
     "teller",
     "link_turns",
     "hold_off",
+    "lines",
 )
 
 def properties():
