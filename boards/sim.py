@@ -58,7 +58,7 @@ from litex.soc.interconnect import stream
 
 from litepcie.common import get_bar_mask, msi_layout, phy_layout
 
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 from dibber.core import DibberCore
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
@@ -266,7 +266,7 @@ def generate(output: pathlib.Path, data_width: int, clock_hz: float, sram_bytes:
     write_verilog(output, card, card.ios, "dibber_card", platform.sources)
 
 def main() -> None:
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated card.")
     parser.add_argument("--data-width", type=int, choices=[64, 128, 256], default=128, help="bits of the data path")
     parser.add_argument("--clock",      type=float, default=125e6, help="frequency of sys_clk in Hz")

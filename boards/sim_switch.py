@@ -33,7 +33,7 @@ from migen import *
 from litex.gen import *
 
 from boards.sim import write_verilog
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 from dibber.fabric.switch.switch import Switch
 
 PORTS = (4, 8, 16)
@@ -74,7 +74,7 @@ def generate(output: pathlib.Path, ports: int, clock_hz: float) -> None:
     write_verilog(output, switch, switch.ios, "dibber_switch")
 
 def main() -> None:
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description="Generate the Verilog of the simulated switch.")
     parser.add_argument("--ports",  type=int, choices=PORTS, default=4, help="number of ports")
     parser.add_argument("--clock",  type=float, default=125e6, help="frequency of sys_clk in Hz")

@@ -16,7 +16,7 @@ from dibber_cli.flash import board as boards, manifest, tools
 
 from boards.bridged import BridgedCard
 from boards.linktest import LinkTester, RingTester
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 DESIGNS = {"card": BridgedCard, "link": LinkTester, "ring": RingTester}
 
@@ -61,7 +61,7 @@ def main(board: str, platform: Callable[[], Any], make: Callable[..., Any], rate
     `rates` is {name of a design: (Hz of sys, bits a second of the link)}, for those of DESIGNS that
     the board holds.
     """
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board}.")
     parser.add_argument("--design", choices=rates, default=next(iter(rates)),
         help="the whole card, only its link, or its link as a node of a ring (default %(default)s)")

@@ -22,7 +22,7 @@ from dibber_cli.flash import board as boards
 
 from boards.description import Description
 from boards.target import add_delivery, deliver
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 OUT = flow.ROOT/"out"/"vivado"
 
@@ -195,7 +195,7 @@ def main(board: Description, platform: Callable[..., Any], designs: dict[str, Ca
     `builders` has the designs that Vivado does not build, with the module that builds them, such as
     openxc7. Its PART is the only part, and its OUT, SYS_CLK_FREQ and `build` replace those here.
     """
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=f"Bitstreams for {board.title}, by Vivado" + "".join(f"; {name}: by {builder.NAME}" for name, builder in builders.items()) + ".")
     parser.add_argument("--design", choices=designs, default="card",
         help="; ".join(f"{name}: {what}" for name, what in board.designs.items()))

@@ -12,7 +12,7 @@ import sys
 import hypothesis
 import hypothesis.configuration
 import pytest
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "figures"
@@ -42,7 +42,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("dibber")
 
 
-search_seldom()
+elaborate_quickly()
 
 
 def pytest_addoption(parser):

@@ -26,7 +26,7 @@ from litex.gen import LiteXModule
 
 from boards.sim import SourceList, write_verilog
 
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 from dibber.core import BUS_MASTER_SECONDS, DibberCore
 from dibber.host.corundum import CorundumHost
 from dibber.link.ethernet.port import EthernetPort
@@ -251,7 +251,7 @@ def generate(output, pcie_width, mtu=9000, vlan=None):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--pcie",

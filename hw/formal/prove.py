@@ -29,7 +29,7 @@ import delivery
 import engine
 from dibber_cli.pipe import quiet
 from proofs import properties
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 GOOD = ("proven", "rejected", "elaborates")
 
@@ -81,7 +81,7 @@ def table(rows, columns):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="properties; all if none is named")
     parser.add_argument("--quick",   action="store_true", help="a sample, one mutant each")

@@ -25,7 +25,7 @@ from litex.gen.fhdl.verilog import convert
 from boards.sim import SimPCIePHY, SourceList
 from boards.sim_switch import SimSwitch
 
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 from dibber.bridge.root import RootComplex
 from dibber.deposit.atomic import AtomicUnit
 from dibber.deposit.express_lander import ExpressLander
@@ -183,5 +183,5 @@ def generate(name, data_width, folder):
 
 
 if __name__ == "__main__":
-    search_seldom()
+    elaborate_quickly()
     print(json.dumps(generate(sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3]))))

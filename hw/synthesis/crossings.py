@@ -34,7 +34,7 @@ import sys
 from dibber_cli.pipe import quiet
 
 from netlist import FLIPFLOPS, LUT_MEMORIES, Netlist
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 # What LiteX writes for its synchronisers on Xilinx parts.
 MULTIREG_LINE = r"^set_false_path .*-through \[get_nets .*mr_ff == TRUE"
@@ -351,7 +351,7 @@ def report(netlist, constraints):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("netlist", type=pathlib.Path)
     parser.add_argument("constraints", type=pathlib.Path)

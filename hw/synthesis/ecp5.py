@@ -24,7 +24,7 @@ import sys
 
 import flow
 
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 from dibber.mcp.processor import SRAM_SCARCE
 from dibber_cli.pipe import quiet
 
@@ -95,7 +95,7 @@ def measure(data_width, seed, route, yosys, nextpnr):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-width", type=int, default=64, choices=(64, 128))
     parser.add_argument("--seed", type=int, default=1, help="nextpnr's placement seed")

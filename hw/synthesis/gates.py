@@ -32,7 +32,7 @@ import argparse
 import json
 import pathlib
 import sys
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 
 class Unsupported(Exception):
@@ -280,7 +280,7 @@ def core():
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("netlist", nargs="?", type=pathlib.Path)
     parser.add_argument("top", nargs="?")

@@ -38,7 +38,7 @@ from unittest import mock
 import core
 import flow
 
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 from dibber.interface.schema import Interface
 from dibber.mcp import host_registers
 
@@ -215,7 +215,7 @@ def compare(width, kept):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--accept", action="store_true", help="write the hashes as they are now")
     args = parser.parse_args()

@@ -44,7 +44,7 @@ import flow
 import netlist
 
 from dibber_cli.pipe import quiet
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 HERE = pathlib.Path(__file__).parent
 KEPT = HERE / "boards.json"  # sizes of each design, as docs/synthesis.md has them
@@ -494,7 +494,7 @@ def write(designs):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(DESIGNS)} (default: all)"

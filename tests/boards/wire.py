@@ -28,6 +28,7 @@ def generate(folder):
     same one.
     """
     sys.path[:0] = [str(ROOT), str(ROOT / "gateware")]
+    from dibber.common.elaboration import elaborate_quickly
     from dibber.host.flash import flash_pads
     from dibber.interface.generate import write_if_changed
     from dibber.layouts import serial_rx_layout, serial_tx_layout
@@ -59,6 +60,7 @@ def generate(folder):
                     signal.name_override = f"{name}_{side}_{field}"
                     self.ios.add(signal)
 
+    elaborate_quickly()
     platform = SourceList()
     top = LiteXModule()
     top.cd_sys = ClockDomain()

@@ -68,9 +68,12 @@ def test_other_comments_and_docstrings_give_the_same_verilog_byte_for_byte(tmp_p
 NAMES = """
 import sys
 sys.path[:0] = [{root!r}, {root!r} + "/gateware"]
+from dibber.common.elaboration import elaborate_quickly
 from litex.gen.fhdl.namer import build_signal_namespace
 from migen.fhdl.tools import list_signals, list_special_ios
 from boards.sim import SimCard, SourceList
+
+elaborate_quickly()
 
 def {caller}():
     {variable} = SimCard(SourceList({output!r}), 64, 125e6)

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 import ast
+import functools
 import pathlib
 import zlib
 
@@ -40,6 +41,14 @@ def shape(node):
         return tuple(shape(item) for item in node if not is_prose(item))
     return repr(node) if node is not None else None
 
+@functools.lru_cache(maxsize=1024)
+def code_text(source):
+    """The shape of a file, as text. It is kept: one process may elaborate many cards.
+
+    source : bytes
+    """
+    return repr(shape(ast.parse(source)))
+
 # Identity -----------------------------------------------------------------------------------------
 
 def code_crc(folder=pathlib.Path(__file__).parents[1], described=DESCRIBED):
@@ -55,6 +64,6 @@ def code_crc(folder=pathlib.Path(__file__).parents[1], described=DESCRIBED):
     crc = 0
     for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix()):
         name = path.relative_to(folder).as_posix()
-        code = described[name]() if name in described else repr(shape(ast.parse(path.read_bytes())))
+        code = described[name]() if name in described else code_text(path.read_bytes())
         crc  = zlib.crc32(f"{name}\n{code}\n".encode(), crc)
     return crc

@@ -26,7 +26,7 @@ from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect import stream
 
 from litepcie.common import get_bar_mask, msi_layout, phy_layout
-from dibber.common.garbage import search_seldom
+from dibber.common.elaboration import elaborate_quickly
 
 # Pins ---------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ def csr_header(soc):
 
 
 def main():
-    search_seldom()
+    elaborate_quickly()
     parser = argparse.ArgumentParser(description="Verilog of the LitePCIe reference design")
     parser.add_argument("--data-width", type=int, choices=(64, 128), default=64)
     parser.add_argument("--cpu", action="store_true", help="with a VexRiscv beside the DMA")

@@ -17,6 +17,7 @@ from migen import *
 from litex.gen import *
 from litex.gen.fhdl.verilog import convert
 
+from dibber.common.elaboration import elaborate_quickly
 from dibber.debug.tap import TestAccessPort
 from dibber.debug.transport import DebugTransport
 from dibber.mcp.processor import Processor
@@ -69,6 +70,7 @@ class Bench(LiteXModule):
 
 
 def main(folder):
+    elaborate_quickly()
     folder.mkdir(parents=True, exist_ok=True)
     platform = SourceList(folder)
     bench = Bench(platform)

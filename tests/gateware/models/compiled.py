@@ -14,7 +14,10 @@ A design is compiled once, however often it is simulated: tests that need the sa
 
 # SPDX-License-Identifier: BSD-2-Clause
 
+import contextlib
 import functools
+import inspect
+import itertools
 
 from migen.fhdl.structure import Signal, _Assign, _Fragment
 from migen.fhdl.tools import flat_iteration, list_signals, list_targets
@@ -162,6 +165,48 @@ class Design:
 
 # Simulator ----------------------------------------------------------------------------------------
 
+class Write:
+    """A generator's assignment of a number to a signal, without Migen's objects for both. It is no
+    statement of a design.
+    """
+    __slots__ = ("signal", "value")
+
+    def __init__(self, signal, value):
+        self.signal, self.value = signal, value
+
+
+def _eq(signal, value):
+    """What `signal.eq(value)` is in a generator while a design runs."""
+    return Write(signal, int(value)) if isinstance(value, int) else _Assign(signal, value)
+
+
+@contextlib.contextmanager
+def quick_assignments():
+    """Signals make a Write of an assignment of a number."""
+    before = vars(Signal).get("eq")
+    Signal.eq = _eq
+    try:
+        yield
+    finally:
+        if before is None:
+            del Signal.eq
+        else:
+            Signal.eq = before
+
+
+def edges(time):
+    """Migen's TimeManager, endlessly: (clocks that rise, clocks that fall) of each tick. What was
+    before comes again, so each tick is computed once.
+    """
+    ticks, seen = [], {}
+    while (state := tuple((c.high, c.time_before_trans) for c in time.clocks.values())) not in seen:
+        seen[state] = len(ticks)
+        _, rising, falling = time.tick()
+        ticks.append((sorted(rising), sorted(falling)))
+        yield ticks[-1]
+    yield from itertools.cycle(ticks[seen[state]:])
+
+
 class CompiledSimulator(Simulator):
     """One run of a design, from its reset values on."""
     def __init__(self, design, generators, clocks={"sys": 10}):
@@ -175,25 +220,63 @@ class CompiledSimulator(Simulator):
         for duid, value in self.design.reset.items():
             self.evaluator.signal_values[duid] = value
 
-    def _mark(self, duid):
+    def _write(self, signal, value):
         """A generator assigns a signal: what drives it in the design has its say again."""
+        duid = signal.duid
         for flag in self.design.drives.get(duid, ()):
             self.flags[flag] = 1
+        value &= (1 << signal.nbits) - 1
+        if signal.signed and value >> (signal.nbits - 1):
+            value -= 1 << signal.nbits
+        self.evaluator.modifications[duid] = value
 
     def _evalexec_nested_lists(self, x):
         """As Migen's, with short ways for what generators ask most."""
         if type(x) is Signal:
             value = self.evaluator.signal_values[x.duid] if x.duid < len(self.evaluator.signal_values) else None
             return x.reset.value if value is None else value
+        if type(x) is Write:
+            return self._write(x.signal, x.value)
         if type(x) is _Assign:
-            if type(x.l) is Signal:
-                self._mark(x.l.duid)
-            else:
-                for signal in list_targets(x):
-                    self._mark(signal.duid)
+            for signal in list_targets(x):
+                for flag in self.design.drives.get(signal.duid, ()):
+                    self.flags[flag] = 1
             self.evaluator.assign(x.l, self.evaluator.eval(x.r))
             return None
         return Simulator._evalexec_nested_lists(self, x)
+
+    def _process_generators(self, cd):
+        """As Migen's. Returns whether a generator ended, or became passive or active."""
+        values, write, other = self.evaluator.signal_values, self._write, self._evalexec_nested_lists
+        known, ended, changed = len(values), [], False
+        for generator in self.generators[cd]:
+            send, reply = generator.send, None
+            try:
+                while (request := send(reply)) is not None:
+                    kind = type(request)
+                    if kind is Signal:
+                        duid  = request.duid
+                        reply = values[duid] if duid < known else None
+                        if reply is None:
+                            reply = request.reset.value
+                    elif kind is Write:
+                        reply = write(request.signal, request.value)
+                    elif kind is str:
+                        changed = True
+                        change  = {"passive": self.passive_generators.add, "active": self.passive_generators.discard}
+                        change[request](generator)
+                    else:
+                        try:
+                            reply = other(request)
+                        except Exception as error:
+                            frame = inspect.getframeinfo(generator.gi_frame)
+                            error.add_note(f"asked by the generator at {frame.filename}:{frame.lineno}")
+                            raise
+            except StopIteration:
+                ended.append(generator)
+        for generator in ended:
+            self.generators[cd].remove(generator)
+        return changed or bool(ended)
 
     def _commit_and_comb_propagate(self):
         values, flags, marks = self.evaluator.signal_values, self.flags, self.design.marks
@@ -206,21 +289,35 @@ class CompiledSimulator(Simulator):
         self.design.comb(values, flags)
 
     def run(self):
+        """Until all generators ended that are not passive."""
+        with quick_assignments():
+            self._run()
+
+    def _run(self):
         values, changes = self.evaluator.signal_values, self.evaluator.modifications
+        sync, marks     = self.design.sync, self.design.marks
+        clocks          = {cd: self.design.clock_domains[cd].clk.duid for cd in self.time.clocks}
         self._commit_and_comb_propagate()
-        while True:
-            _, rising, falling = self.time.tick()
+        changed = True
+        for rising, falling in edges(self.time):
             for cd in rising:
-                changes[self.design.clock_domains[cd].clk.duid] = 1
-                if cd in self.design.sync:
-                    self.design.sync[cd](values, self.flags, changes)
+                changes[clocks[cd]] = 1
+                if cd in sync:
+                    sync[cd](values, self.flags, changes)
                 if cd in self.generators:
-                    self._process_generators(cd)
+                    changed = self._process_generators(cd) or changed
             for cd in falling:
-                changes[self.design.clock_domains[cd].clk.duid] = 0
-            self._commit_and_comb_propagate()
-            if rising and not self._continue_simulation():
-                break
+                # No logic reads most clocks: their edge changes nothing else.
+                if clocks[cd] in marks:
+                    changes[clocks[cd]] = 0
+                else:
+                    values[clocks[cd]] = 0
+            if changes:
+                self._commit_and_comb_propagate()
+            if rising and changed:
+                if not self._continue_simulation():
+                    break
+                changed = False
 
 
 def run_simulation(*args, **kwargs):
