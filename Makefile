@@ -63,8 +63,8 @@ help:
 	@echo 'make mutants      small changes of the control program, each noticed by a test: minutes; a part of make soak'
 	@echo 'make bitstream    a bitstream whose timing is met: BOARD=ecpix5 or versa_ecp5, DESIGN=card (not on versa_ecp5) or link,'
 	@echo "                  SEED='1 2 3 4': the best of some;"
-	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, stlv7325 or vc707: the Vivado project, and'
-	@echo '                  the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
+	@echo '                  BOARD=acorn (VARIANT=cle-215+, cle-215 or cle-101), kc705, kcu105, stlv7325 or vc707: the Vivado'
+	@echo '                  project, and the bitstream where Vivado is; BOARD=acorn DESIGN=open: by openXC7, for the CLE-101'
 	@echo 'make test-bitstream  the link tester for ECPIX-5: timing, and the figures that are kept: minutes'
 	@echo 'make test-netlist  the core after synthesis, simulated gate by gate, does what its RTL does: minutes'
 	@echo 'make test-netlist-same  the core without options is the netlist that it was: a minute, and a part of make test'

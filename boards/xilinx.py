@@ -1,4 +1,4 @@
-"""Common parts of all 7-series boards with PCIe: clock, PCIe PHY, core and its debugger's port. The
+"""Common parts of all Xilinx boards with PCIe: clock, PCIe PHY, core and its debugger's port. The
 board adds the PHY of its link.
 """
 
@@ -64,29 +64,35 @@ def sram_of(device: str) -> int:
 # PCIe Board ---------------------------------------------------------------------------------------
 
 class PCIeBoard(LiteXModule):
-    """The card on a 7-series part. A board sets up its link between `__init__` and `add_core`.
+    """The card on a Xilinx part, of 7 series unless a board says otherwise. It sets up its link
+    between `__init__` and `add_core`.
 
     Parameters
     ----------
     name           : of the board, as in hw/openocd/boards.toml
-    platform       : LiteX platform; `clk200` is taken from it, and `spiflash` if it has that
+    platform       : LiteX platform; `clk200` is taken from it, and `spiflash` if it has that and the
+                     family has a `flash_phy`
     pcie           : name of the connector's pads
     data_width     : 64 or 128
     sys_clk_freq   : Hz
     reference_freq : Hz of a clock for the transceiver, or None
     pcie_phy       : S7PCIePHY or its replacement
+    crg            : CRG or its replacement
 
     Attributes
     ----------
     lit : list of Signal(), out   for three LEDs: link up, signal seen, PCIe up. After `add_core`
     """
+    flash_phy: Callable[..., Any] | None = S7FlashPHY
+
     def __init__(self, name: str, platform: GenericPlatform, pcie: str, data_width: int, sys_clk_freq: float,
-        reference_freq: float | None = None, pcie_phy: Callable[..., Any] = S7PCIePHY) -> None:
+        reference_freq: float | None = None, pcie_phy: Callable[..., Any] = S7PCIePHY,
+        crg: Callable[..., Any] = CRG) -> None:
         self.name         = name
         self.platform     = platform
         self.data_width   = data_width
         self.sys_clk_freq = sys_clk_freq
-        self.crg          = CRG(platform, sys_clk_freq, reference_freq)
+        self.crg          = crg(platform, sys_clk_freq, reference_freq)
         self.pcie         = pcie_phy(platform, platform.request(pcie), data_width)
 
         # # #
@@ -97,12 +103,13 @@ class PCIeBoard(LiteXModule):
         """Declare that all paths between `clock` and `sys`, or `to`, end in synchronisers."""
         self.platform.add_false_path_constraints(self.crg.cd_sys.clk if to is None else to, clock)
 
-    def add_core(self, serial: LiteXModule | list[LiteXModule], core: Callable[..., Any] = DibberCore,
-        port: LiteXModule | None = None) -> None:
+    def add_core(self, serial: LiteXModule | list[LiteXModule] | None, core: Callable[..., Any] = DibberCore,
+        port: LiteXModule | None = None, phys: list[LiteXModule] | None = None) -> None:
         """Add the core between PCIe and `serial`, its debug module behind the FPGA's JTAG port, and
-        its access to the flash. `serial` and `port` are as for DibberCore.
+        its access to the flash. `serial` and `port` are as for DibberCore. `phys` are the
+        transceivers, if they are not `serial`.
         """
-        serials = serial if isinstance(serial, list) else [serial]
+        serials = phys or (serial if isinstance(serial, list) else [serial])
         clocks  = []
         for phy in serials:
             if not getattr(phy, "absent", False):
@@ -111,9 +118,9 @@ class PCIeBoard(LiteXModule):
             self.asynchronous(clock)
             for other in clocks[:n]:
                 self.asynchronous(clock, to=other)
-        pads       = self.platform.request("spiflash", loose=True)
-        self.flash = pads and S7FlashPHY(pads)
-        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, pads and self.flash.pads,
+        pads       = self.platform.request("spiflash", loose=True) if self.flash_phy else None
+        self.flash = self.flash_phy(pads) if self.flash_phy and pads else None
+        self.core  = core(self.platform, self.pcie, serial, self.data_width, self.sys_clk_freq, self.name, self.flash.pads if self.flash else None,
             sram_bytes=sram_of(self.platform.device), hold_off=True, port=port)
         self.debug = DebugTransport()
         self.jtag  = XilinxJTAG()
@@ -123,4 +130,4 @@ class PCIeBoard(LiteXModule):
         ]
         self.platform.add_platform_command(JTAG_PATHS)
         signal   = reduce(or_, [phy.signal for phy in serials])
-        self.lit = [self.core.link.up, signal, self.pcie._link_status.fields.status]
+        self.lit = [self.core.link.up, signal, self.pcie.link_up]

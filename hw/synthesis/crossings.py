@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """List every clock crossing of a 7-series netlist, and end with 1 where one has no synchroniser or
-no constraint. Transceivers may be those of UltraScale.
+no constraint. Transceivers and the PCIe block may be those of UltraScale.
 
     python hw/synthesis/crossings.py NETLIST.json CONSTRAINTS.xdc TOP
 
@@ -50,6 +50,7 @@ STATIC = {
     r"^pcie_s7\.cfg_(dcommand|command|\w+_number)$": "the host writes them before it lets the card do anything",
     r"^pcie_s7\.pipe_pclk_sel_out$": "one bit a lane, and the clock changes only when all agree",
     r"^pcie_s7\.pl_": "only shown",
+    r"^pcie_us\.cfg_max_": "the host writes them before it lets the card do anything",
 }
 
 # Registers that take another clock's data bare -> why.
@@ -61,13 +62,14 @@ WAIVED = {
 # References of the vendor's blocks: what they make of them is timed by them.
 REFERENCES = {
     "pcie_s7": ["sys_clk"],
+    "pcie_us": ["sys_clk", "sys_clk_gt"],
     "GTXE2_CHANNEL": ["GTREFCLK0"],
     "GTHE3_COMMON": ["GTREFCLK00", "GTREFCLK01"],
     "GTPE2_COMMON": ["GTREFCLK0", "GTREFCLK1", "GTGREFCLK0", "GTGREFCLK1"],
 }
 
 # Clocks that the vendor's IP constrains by an XDC of its own.
-OWN_CONSTRAINT = ("pcie_s7.pipe_txoutclk_out",)
+OWN_CONSTRAINT = ("pcie_s7.pipe_txoutclk_out", "pcie_us.user_clk")
 
 Crossing = collections.namedtuple("Crossing", "kind name source taker given problem")
 

@@ -77,6 +77,10 @@ HARD = {
             "pl_*",
         ]
     },
+    # PG156: the same, but for the pins of the link and of resets.
+    "pcie_us": {
+        "user_clk": ["s_axis_*", "m_axis_*", "user_reset", "user_lnk_up", "pcie_rq_*", "cfg_*"],
+    },
 }
 
 # Logic: what comes in goes out.

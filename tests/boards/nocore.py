@@ -10,7 +10,9 @@ from migen import If, Signal
 
 
 class NoCore(LiteXModule):
-    """In place of the core: it sends back all input from the host, the link and the debugger."""
+    """In place of the core: it sends back all input from the host, the link and the debugger. A
+    port with a wire of its own is in it.
+    """
 
     def __init__(
         self,
@@ -25,8 +27,17 @@ class NoCore(LiteXModule):
         hold_off=False,
         port=None,
     ):
-        self.link = LiteXModule()
-        self.link.up = Signal()
+        allowed = phy.msix_enable & getattr(phy, "extended_tags", 1)
+        if serial is None:
+            self.link = port
+            self.comb += port.retrain.eq(allowed)
+            for sink, source in zip(port.sinks, port.sources):
+                self.comb += source.connect(sink)
+            serial = []
+        else:
+            self.link = LiteXModule()
+            self.link.up = Signal()
+            self.comb += self.link.up.eq(allowed)
         self.dmi = dmi_port()
 
         # # #
@@ -38,7 +49,6 @@ class NoCore(LiteXModule):
                 one.source.connect(one.sink, keep={"valid", "data", "k"})
                 for one in (serial if isinstance(serial, list) else [serial])
             ],
-            self.link.up.eq(phy.msix_enable & phy.extended_tags),
         ]
         if flash is not None:
             self.sync += [flash.mosi.eq(flash.miso), flash.clk.eq(~flash.clk)]

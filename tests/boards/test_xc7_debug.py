@@ -16,7 +16,7 @@ from tests.boards.tap import UPDATE_DR, XC7TAP, Bitbang
 USER3, USER4 = 0x22, 0x23
 
 IDCODE = 0x13651093
-BOARDS = ["acorn_cle-101", "acorn_cle-215", "kc705", "stlv7325", "vc707"]
+BOARDS = ["acorn_cle-101", "acorn_cle-215", "kc705", "kcu105", "stlv7325", "vc707"]
 
 # Of the debug module: its control register, and the bit that wakes it.
 DMCONTROL, DMACTIVE = 0x10, 1

@@ -12,11 +12,12 @@ from dibber_cli.flash.board import FOLDER as OPENOCD
 
 from tests.boards.tap import XC7_READ_ID, XC7TAP, Bitbang
 
-# IDCODEs without their revision: UG470, table 1-1.
+# IDCODEs without their revision: UG470, table 1-1; UG570, table 1-4.
 IDCODES = {
     "acorn_cle-101": 0x03631093,
     "acorn_cle-215": 0x03636093,
     "kc705": 0x03651093,
+    "kcu105": 0x03822093,
     "stlv7325": 0x03651093,
     "vc707": 0x03687093,
 }

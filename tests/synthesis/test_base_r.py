@@ -90,6 +90,7 @@ def test_the_vendors_cells_have_these_pins_and_parameters_and_all_else_is_logic(
     assert [line for line in xilinx.unknown_cells(count) if line not in unknown] == []
     assert xilinx.latches(folder, count) + xilinx.flipflop_memories(folder) == []
     assert xilinx.drivers(folder) == []
+    assert "has no driver" not in (folder / "drivers.log").read_text()
 
 
 def test_each_clock_crossing_has_its_synchroniser(made):

@@ -26,7 +26,8 @@ class HostInterface(LiteXModule):
     phy        : a LitePCIe PHY. Used are `sink`, `source`, `data_width`, `endianness`,
                  `qword_aligned`, `id`, `bar0_size`, `max_payload_size` and `max_request_size`.
                  Optional are `msix_enable` (Signal; without it only the mask bits hold interrupts
-                 back) and `bus_master` (Signal; while it is 0 no request leaves, see BusMaster)
+                 back), `bus_master` (Signal; while it is 0 no request leaves, see BusMaster) and
+                 `quads` (True: it takes requests with headers of 4 DWs only)
     data_width : 64, 128 or 256, as the PHY's
     sram_bytes : size of the control program's SRAM, which is a window of BAR 0
     address_bits, hold_off : see PostWriter
@@ -75,7 +76,7 @@ class HostInterface(LiteXModule):
             aperture = aperture)
         self.bar         = bar         = BARDecoder(data_width, phy.bar0_size, windows)
         self.msix        = msix        = PostWriter(data_width, address_bits, hold_off)
-        self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness)
+        self.transmitter = transmitter = TLPTransmitter(data_width, phy.endianness, getattr(phy, "quads", False))
 
         self.writes      = transmitter.writes
         self.marked      = transmitter.marked

@@ -28,6 +28,7 @@ class RequestComposer(LiteXModule):
     ----------
     data_width : 64, 128 or 256
     write      : True for memory writes, False for memory reads
+    quads      : each header has 4 DWs, because what follows makes a descriptor of it
 
     Attributes
     ----------
@@ -35,7 +36,7 @@ class RequestComposer(LiteXModule):
     source : Endpoint(tlp_layout), out
     id     : Signal(16), in    requester ID
     """
-    def __init__(self, data_width, write):
+    def __init__(self, data_width, write, quads=False):
         lane_bits   = log2_int(data_width//32)
         self.sink   = sink = stream.Endpoint(write_layout(data_width) if write else read_layout())
         self.pipe   = pipe = stream.PipeValid(tlp.tlp_layout(data_width))
@@ -65,7 +66,7 @@ class RequestComposer(LiteXModule):
                 ((whole_dws == 0) & (partial_dws == 1)) | ((whole_dws == 1) & (partial_dws == 0))),
             Case(offset, {n: first_be.eq((0xf << n) & 0xf) for n in range(4)}),
             Case(end_offset, {n: last_be.eq(0xf >> (4 - n)%4) for n in range(4)}),
-            quad.eq(sink.address[32:] != 0),
+            quad.eq(1 if quads else sink.address[32:] != 0),
         ]
         low    = Cat(Constant(0, 2), sink.address[2:32])
         header = pipe.sink.header
@@ -336,6 +337,7 @@ class TLPTransmitter(LiteXModule):
     ----------
     data_width : 64, 128 or 256
     endianness : of payload DWs: "little" or "big" (see tlp.py)
+    quads      : see RequestComposer
 
     Attributes
     ----------
@@ -353,11 +355,11 @@ class TLPTransmitter(LiteXModule):
 
     Cycles: as many as the TLPs have beats; 2 from a sink to the source.
     """
-    def __init__(self, data_width, endianness):
-        self.posts_composer   = RequestComposer(data_width, write=True)
+    def __init__(self, data_width, endianness, quads=False):
+        self.posts_composer   = RequestComposer(data_width, write=True, quads=quads)
         self.replies_composer = ReplyComposer(data_width)
-        self.writes_composer  = RequestComposer(data_width, write=True)
-        self.reads_composer   = RequestComposer(data_width, write=False)
+        self.writes_composer  = RequestComposer(data_width, write=True, quads=quads)
+        self.reads_composer   = RequestComposer(data_width, write=False, quads=quads)
         self.assembler = assembler = TLPAssembler(data_width, endianness)
         self.posts     = self.posts_composer.sink
         self.replies   = self.replies_composer.sink

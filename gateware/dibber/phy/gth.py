@@ -35,11 +35,12 @@ def lane_pins(prefix, bits):
     prefix : "i_TX" or "o_RX"
     bits   : Signal(40)
     """
-    tens = [bits[n:n + 10] for n in range(0, len(bits), 10)]
+    # Slices of `bits` itself: Migen would put a copy between a slice of a slice and an output.
+    lanes = range(0, len(bits), 10)
     return {
-        f"{prefix}DATA":  Cat(*[ten[:8] for ten in tens]),
-        f"{prefix}CTRL0": Cat(*[ten[8] for ten in tens]),
-        f"{prefix}CTRL1": Cat(*[ten[9] for ten in tens]),
+        f"{prefix}DATA":  Cat(*[bits[n:n + 8] for n in lanes]),
+        f"{prefix}CTRL0": Cat(*[bits[n + 8] for n in lanes]),
+        f"{prefix}CTRL1": Cat(*[bits[n + 9] for n in lanes]),
     }
 
 class GTHBlockPHY(LiteXModule):

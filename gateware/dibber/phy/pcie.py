@@ -28,6 +28,7 @@ class S7PCIePHY(S7PCIEPHY):
     ----------
     extended_tags : Signal, out   more than 32 reads may be in flight
     msix_enable   : Signal, out
+    link_up       : Signal, out
     bus_master    : Signal, out   requests may be sent: Bus Master Enable is set, the power state is
                     D0, and the link is up
     all others    : see S7PCIEPHY
@@ -37,6 +38,7 @@ class S7PCIePHY(S7PCIEPHY):
             self, platform, pads, data_width=data_width, bar0_size=C.BAR0_SIZE, msi_type="msi-x")
         self.extended_tags = Signal()
         self.msix_enable   = self._msix_enable.status
+        self.link_up       = self._link_status.fields.status
 
         self.bus_master    = Signal()
 
@@ -78,12 +80,12 @@ class S7PCIePHY(S7PCIEPHY):
         })
 
 
-def check(wanted):
+def check(wanted, block="PCIE_2_1"):
     """Tcl that stops the build unless the hard block in the netlist has these parameters.
 
     Sources disagree about the unit of the IP's options; only the block's parameters count.
     """
-    return ["set block [get_cells -hierarchical -filter {{REF_NAME == PCIE_2_1}}]"] + [
+    return [f"set block [get_cells -hierarchical -filter {{{{REF_NAME == {block}}}}}]"] + [
         f"if {{{{[scan [lindex [split [get_property {name} $block] h] end] %x found] != 1 "
         f"|| $found != {value}}}}} "
         f"{{{{error \"{name} of the PCIe block is [get_property {name} $block], not {value:x}\"}}}}"

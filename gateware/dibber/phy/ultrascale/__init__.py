@@ -1,0 +1,3 @@
+"""PCIe of UltraScale and UltraScale+, whose block has four streams."""
+
+# SPDX-License-Identifier: BSD-2-Clause
