@@ -7,9 +7,12 @@ import pytest
 
 GATEWARE = pathlib.Path(__file__).resolve().parents[2] / "gateware" / "dibber"
 
-# PHY modules are the one place in gateware/ where a vendor's primitive may stand.
+# PHY modules are the one place in gateware/ where a vendor's primitive may stand: below phy/, or in
+# a file whose name ends with it.
 SOURCES = sorted(
-    p for p in GATEWARE.rglob("*.py") if not p.stem.endswith("phy") and p.parent.name != "phy"
+    p
+    for p in GATEWARE.rglob("*.py")
+    if not p.stem.endswith("phy") and "phy" not in p.relative_to(GATEWARE).parts
 )
 
 # An Instance of a primitive, or a module of LiteX or LiteICLink that holds one.
