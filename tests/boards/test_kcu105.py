@@ -5,8 +5,6 @@ clock crossings. The core is left out.
 # SPDX-License-Identifier: BSD-2-Clause
 
 import json
-import re
-import subprocess
 
 import crossings
 import flow
@@ -22,7 +20,8 @@ from migen import Signal, passive
 
 from boards import kcu105, vivado
 from tests.boards.nocore import NoCore
-from tests.boards.test_vivado import STAND_INS, debug_chains
+from tests.boards.test_board_crossings import problems_without
+from tests.boards.test_vivado import debug_chains, run_with_stand_ins
 from tests.gateware.models.compiled import run_simulation
 
 HARD = {
@@ -110,19 +109,7 @@ ANSWERS = (
 def test_the_tcl_runs_and_stops_at_a_wrong_block(change, said, project, tmp_path):
     folder, _ = project
     tcl = (folder / "top.tcl").read_text() + vivado.FIGURES
-    commands = {
-        word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)
-    } - {"get_property", "report_timing_summary"}
-    script = STAND_INS.replace("COMMANDS", " ".join(commands | {"version"}))
-    script = script.replace("CHANGE", ANSWERS + change).replace("FOLDER", str(folder))
-    (tmp_path / "run.tcl").write_text(script)
-    done = subprocess.run(
-        ["openocd", "-f", tmp_path / "run.tcl", "-c", "exit"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    text = done.stdout + done.stderr
+    text = run_with_stand_ins(tcl, ANSWERS + change, folder, tmp_path)
     assert said in text and ("ran to its end" in text) == ("ran to its end" in said)
 
 
@@ -170,10 +157,7 @@ def test_every_crossing_has_a_synchroniser_and_a_constraint(made):
 )
 def test_without_a_line_of_the_xdc_it_fails(made, line, complaint):
     *_, nets, text = made
-    without = re.sub(f"^{line}.*$", "", text, flags=re.M)
-    assert without != text
-    _, wrong = crossings.report(nets, crossings.Constraints(without))
-    assert any(complaint in problem for problem in wrong)
+    assert any(complaint in problem for problem in problems_without(line, nets, text))
 
 
 # Number of the part -------------------------------------------------------------------------------

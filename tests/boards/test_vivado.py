@@ -143,6 +143,30 @@ source top.tcl
 """
 
 
+def run_with_stand_ins(tcl, change, folder, tmp_path):
+    """What OpenOCD's Tcl wrote when it ran a project's script, with STAND_INS for Vivado.
+
+    change : answers of the stand-ins that are not the usual ones, as STAND_INS has them
+    folder : of the project
+    """
+    commands = {
+        word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)
+    } - {"get_property", "report_timing_summary"}
+    script = (
+        STAND_INS.replace("COMMANDS", " ".join(commands | {"version"}))
+        .replace("CHANGE", change)
+        .replace("FOLDER", str(folder))
+    )
+    (tmp_path / "run.tcl").write_text(script)
+    result = subprocess.run(
+        ["openocd", "-f", tmp_path / "run.tcl", "-c", "exit"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    return result.stdout + result.stderr
+
+
 @pytest.mark.parametrize(
     "change, said",
     [
@@ -161,25 +185,9 @@ def test_the_tcl_runs_and_stops_at_a_wrong_block_and_at_a_missed_time(
     name, change, said, projects, tmp_path
 ):
     tcl = text(projects[name], "tcl") + vivado.FIGURES
-    commands = {
-        word for line in tcl.splitlines() for word in re.findall(r"(?:^|\[)([a-z]+_[a-z_]+)", line)
-    } - {"get_property", "report_timing_summary"}
-    script = (
-        STAND_INS.replace("COMMANDS", " ".join(commands | {"version"}))
-        .replace("CHANGE", change)
-        .replace("FOLDER", str(projects[name]))
-    )
-    (tmp_path / "run.tcl").write_text(script)
-    result = subprocess.run(
-        ["openocd", "-f", tmp_path / "run.tcl", "-c", "exit"],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert said in result.stdout + result.stderr
-    assert (said == "the project ran to its end") == (
-        "the project ran to its end" in result.stdout + result.stderr
-    )
+    written = run_with_stand_ins(tcl, change, projects[name], tmp_path)
+    assert said in written
+    assert (said == "the project ran to its end") == ("the project ran to its end" in written)
 
 
 def debug_chains(verilog):
